@@ -1,0 +1,157 @@
+//! The record layout shared with device code.
+//!
+//! A record is the execution of one site by the lanes of a warp that execute it together. It is a run of 16-byte
+//! *units*. Bit 127 of every unit is the *lap bit*: it flips each time the ring is filled once, so a reader can tell a
+//! finished unit from an old one without a fence on the device, since 16-byte stores are single transactions. The
+//! first lap writes 1 into a zeroed ring.
+//!
+//! ```text
+//! unit 0, header   lo: site (bits 0..32) | lane mask (32..64)
+//!                  hi: block (0..32) | warp of the block (32..40) | flags (40..48) | units of the record (48..56)
+//! [tickets]        lo: ticket before the operation     hi: ticket after it
+//! then, compact    one unit for each of `a`, `read`, `written` that the site logs:
+//!                  lo: value of the first lane         hi: stride as i32 (0..32); lane value = first + rank * stride
+//! or, by lanes     for each active lane in order:
+//!                  lo: `read`, else `written`          hi: `a` (63 bits)
+//!                  and, if the site logs both values, a second unit
+//!                  lo: `written`                       hi: 0
+//! ```
+//!
+//! `rank` counts the active lanes below. A record is compact if every value it holds is exactly first + rank * stride
+//! with a stride that fits 32 bits (arithmetic wraps at 64 bits); the writer checks, so that both backends encode the
+//! same execution to the same bytes. `by lanes` is used as soon as one value does not fit.
+//!
+//! `a` is an address with its space tag (see `Tagged`), a barrier's `id | count << 8` (count 0 is the whole block) or a
+//! warp mask. `read` is the value a strong read or an atomic saw; `written` the value a store or an atomic left there.
+//! Values wider than 8 bytes are mixed to 64 bits (`mix_value`).
+
+mod decode;
+mod encode;
+
+pub use decode::{DecodeError, Record, decode};
+pub use encode::{Encoder, Lanes};
+
+/// One 16-byte unit as two words.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[repr(C, align(16))]
+pub struct Unit {
+    /// Bits 0..64.
+    pub lo: u64,
+    /// Bits 64..128; the top bit is the lap bit.
+    pub hi: u64,
+}
+
+const _: () = assert!(size_of::<Unit>() == 16 && align_of::<Unit>() == 16);
+
+/// The lap bit within `Unit::hi`.
+pub const LAP: u64 = 1 << 63;
+
+/// Lanes of a warp.
+pub const LANES: usize = 32;
+
+/// Most units that a record can have: header, tickets, two units for each lane.
+pub const MAX_UNITS: usize = 2 + 2 * LANES;
+
+/// Header flag: `a` is logged.
+pub const HAS_A: u64 = 1 << 40;
+/// Header flag: the value read is logged.
+pub const HAS_READ: u64 = 1 << 41;
+/// Header flag: the value written is logged.
+pub const HAS_WRITTEN: u64 = 1 << 42;
+/// Header flag: there is a unit with tickets.
+pub const HAS_TICKETS: u64 = 1 << 43;
+/// Header flag: values stand lane by lane, not compact.
+pub const BY_LANES: u64 = 1 << 44;
+/// Where the number of units stands in the header's `hi`.
+pub const UNITS_SHIFT: u32 = 48;
+
+/// What the records of a site hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Payload {
+    /// An address, barrier word or mask.
+    pub a: bool,
+    /// The value read.
+    pub read: bool,
+    /// The value written.
+    pub written: bool,
+    /// Tickets from before and after the operation.
+    pub tickets: bool,
+}
+
+impl Payload {
+    /// Nothing but the header.
+    pub const NONE: Self = Self { a: false, read: false, written: false, tickets: false };
+
+    /// The header flags.
+    pub fn flags(self) -> u64 {
+        let flag = |set, bit| if set { bit } else { 0 };
+        flag(self.a, HAS_A)
+            | flag(self.read, HAS_READ)
+            | flag(self.written, HAS_WRITTEN)
+            | flag(self.tickets, HAS_TICKETS)
+    }
+
+    fn from_flags(hi: u64) -> Self {
+        Self {
+            a: hi & HAS_A != 0,
+            read: hi & HAS_READ != 0,
+            written: hi & HAS_WRITTEN != 0,
+            tickets: hi & HAS_TICKETS != 0,
+        }
+    }
+
+    /// How many compact units follow header and tickets.
+    fn compact_units(self) -> usize {
+        usize::from(self.a) + usize::from(self.read) + usize::from(self.written)
+    }
+
+    /// How many units each lane takes when values stand lane by lane.
+    fn lane_units(self) -> usize {
+        if self.read && self.written { 2 } else { 1 }
+    }
+}
+
+/// An address in a record: bits 0..60 hold it, bits 60..63 its space.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Tagged(pub u64);
+
+/// Tag of global memory.
+pub const TAG_GLOBAL: u64 = 0;
+/// Tag of the own block's shared memory; the address is the offset in the block's shared window.
+pub const TAG_SHARED: u64 = 1 << 60;
+
+impl Tagged {
+    /// Whether it is in the block's shared memory.
+    pub fn is_shared(self) -> bool {
+        self.0 >> 60 & 7 == TAG_SHARED >> 60
+    }
+
+    /// The address without its tag.
+    pub fn address(self) -> u64 {
+        self.0 & ((1 << 60) - 1)
+    }
+}
+
+/// The word that a CTA barrier logs as `a`.
+pub fn barrier_word(id: u32, count: Option<u32>) -> u64 {
+    u64::from(id) | u64::from(count.unwrap_or(0)) << 8
+}
+
+/// Folds one more 64-bit word into the value that stands for a wide access. Device code does the same: the first
+/// word is taken as it is, each further one by `mix_value`.
+pub fn mix_value(so_far: u64, next: u64) -> u64 {
+    (so_far.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ (so_far >> 29)).wrapping_add(next)
+}
+
+/// How a store of several elements makes its logged value: elements are packed little-endian into 64-bit words, low
+/// element first, and further words are mixed in.
+pub fn packed_value(elements: &[u64], element_bytes: u32) -> u64 {
+    let bits = (element_bytes * 8).min(64);
+    let mask = if bits >= 64 { u64::MAX } else { (1 << bits) - 1 };
+    let per_word = (64 / bits).max(1) as usize;
+    let mut words = elements
+        .chunks(per_word)
+        .map(|chunk| chunk.iter().enumerate().fold(0, |word, (i, e)| word | (e & mask) << (i as u32 * bits)));
+    let first = words.next().unwrap_or(0);
+    words.fold(first, mix_value)
+}

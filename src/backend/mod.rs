@@ -1,0 +1,208 @@
+//! What runs a program and yields records: the trait that both executors implement, and what they are given.
+
+pub mod plan;
+
+use std::time::Duration;
+
+use crate::abi::Unit;
+use crate::instrument::SiteTable;
+use crate::ptx::ast::Module;
+use crate::span::{SourceFile, Span};
+pub use plan::{Arg, Buffer, ElementType, Launch, Plan};
+
+/// The program to run.
+#[derive(Clone, Copy, Debug)]
+pub struct Program<'p> {
+    /// The PTX text.
+    pub source: &'p SourceFile,
+    /// Its tree.
+    pub module: &'p Module<'p>,
+    /// Its sites.
+    pub sites: &'p SiteTable,
+}
+
+/// What to do when the ring is full.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OnFull {
+    /// Wait for the host.
+    #[default]
+    Wait,
+    /// Drop and count.
+    Drop,
+}
+
+/// How to run.
+#[derive(Clone, Copy, Debug)]
+pub struct RunOptions {
+    /// Seed of the emulator's schedule.
+    pub seed: u64,
+    /// Stop after this long.
+    pub timeout: Option<Duration>,
+    /// Full rings.
+    pub on_full: OnFull,
+}
+
+impl Default for RunOptions {
+    fn default() -> Self {
+        Self { seed: 0, timeout: None, on_full: OnFull::Wait }
+    }
+}
+
+/// A named range of memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Region {
+    /// Buffer name or PTX symbol.
+    pub name: String,
+    /// First address.
+    pub base: u64,
+    /// Size.
+    pub bytes: u64,
+    /// Bytes of one element, for naming `name[i]`.
+    pub element: u64,
+}
+
+/// What is known when a launch begins.
+#[derive(Clone, Debug)]
+pub struct LaunchInfo {
+    /// Index in the plan.
+    pub index: u32,
+    /// Global memory: the plan's buffers and the module's variables.
+    pub regions: Vec<Region>,
+}
+
+/// What is known when a launch has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LaunchEnd {
+    /// Records delivered.
+    pub records: u64,
+    /// Records dropped.
+    pub dropped: u64,
+    /// Unlogged instructions that were executed, by index into `SiteTable::unlogged`; for a backend that cannot
+    /// tell, all those that the kernel's code holds.
+    pub unlogged: Vec<u32>,
+}
+
+/// Takes the records as they come. `records` may be called from a thread of the backend.
+pub trait Sink: Send {
+    /// A launch begins. Its records follow, then `end`.
+    fn begin(&mut self, info: &LaunchInfo);
+    /// Whole records, without lap bits. Those of one warp come in the order it wrote them; nothing is promised
+    /// between warps.
+    fn records(&mut self, units: &[Unit]);
+    /// The launch has ended, or was stopped.
+    fn end(&mut self, end: &LaunchEnd);
+}
+
+/// Why a run stopped before its end.
+#[derive(Clone, Debug)]
+pub enum Stop {
+    /// It took too long. One line for each warp or group of warps: where it stands and what it waits for.
+    Timeout {
+        /// What was allowed.
+        after: Duration,
+        /// Positions, possibly none.
+        warps: Vec<WarpPosition>,
+    },
+    /// No warp can go on.
+    Deadlock {
+        /// Positions.
+        warps: Vec<WarpPosition>,
+    },
+    /// An access or instruction that may not be.
+    Fault(Fault),
+}
+
+/// Where lanes of a warp stand.
+#[derive(Clone, Debug)]
+pub struct WarpPosition {
+    /// Block index.
+    pub block: [u32; 3],
+    /// Warp of the block.
+    pub warp: u32,
+    /// Lanes that stand there.
+    pub mask: u32,
+    /// The instruction, in the PTX text.
+    pub at: Span,
+    /// What they wait for, such as "barrier 1 (32 of 64 threads arrived)"; empty when they run.
+    pub waiting: String,
+}
+
+/// What kind of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// M001
+    OutOfBounds,
+    /// M002
+    Misaligned,
+    /// M003
+    Freed,
+    /// `trap` or a failed device assertion.
+    Trap,
+    /// Anything the device reports without detail.
+    Device,
+}
+
+/// A fault.
+#[derive(Clone, Debug)]
+pub struct Fault {
+    /// Its kind.
+    pub kind: FaultKind,
+    /// The launch.
+    pub launch: u32,
+    /// Block and thread, if known.
+    pub thread: Option<([u32; 3], [u32; 3])>,
+    /// The instruction in the PTX text, if known.
+    pub at: Option<Span>,
+    /// One sentence with the facts, such as "store of 4 bytes at 0x..., 16 bytes behind the end of `out` (256 bytes)".
+    pub detail: String,
+}
+
+/// What a run gave.
+#[derive(Clone, Debug, Default)]
+pub struct Outcome {
+    /// Final contents of the plan's buffers, in its order.
+    pub buffers: Vec<Vec<u8>>,
+    /// Why it ended early.
+    pub stop: Option<Stop>,
+}
+
+/// Why a backend cannot run a program at all.
+#[derive(Debug, thiserror::Error)]
+pub enum BackendError {
+    /// The backend does not know an instruction or a form of it.
+    #[error("{what}")]
+    Unsupported {
+        /// One sentence.
+        what: String,
+        /// Where.
+        at: Option<Span>,
+    },
+    /// The plan does not fit the program; the session checks first, so this is rare.
+    #[error("{0}")]
+    Plan(String),
+    /// No usable device.
+    #[error("no usable GPU: {0}")]
+    NoDevice(String),
+    /// The driver refused something.
+    #[error("{call} failed: {detail}")]
+    Driver {
+        /// The call.
+        call: String,
+        /// What the driver said.
+        detail: String,
+    },
+}
+
+/// Runs programs.
+pub trait Backend {
+    /// `gpu` or `emu`.
+    fn name(&self) -> &'static str;
+    /// Runs all launches of the plan, in order.
+    fn run(
+        &mut self,
+        program: Program<'_>,
+        plan: &Plan,
+        options: &RunOptions,
+        sink: &mut dyn Sink,
+    ) -> Result<Outcome, BackendError>;
+}

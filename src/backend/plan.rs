@@ -1,0 +1,113 @@
+//! What to launch, with which buffers: validated values, made by the session from flags, TOML or inference.
+
+/// Element types of buffers and scalar arguments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names are those of the launch description")]
+pub enum ElementType {
+    I8,
+    U8,
+    I16,
+    U16,
+    I32,
+    U32,
+    I64,
+    U64,
+    F16,
+    Bf16,
+    F32,
+    F64,
+}
+
+impl ElementType {
+    /// Bytes of one element.
+    pub fn bytes(self) -> usize {
+        match self {
+            Self::I8 | Self::U8 => 1,
+            Self::I16 | Self::U16 | Self::F16 | Self::Bf16 => 2,
+            Self::I32 | Self::U32 | Self::F32 => 4,
+            Self::I64 | Self::U64 | Self::F64 => 8,
+        }
+    }
+}
+
+/// A buffer in global memory.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Buffer {
+    /// The name reports use.
+    pub name: String,
+    /// Element type under that name.
+    pub ty: ElementType,
+    /// Contents before the first launch.
+    pub contents: Vec<u8>,
+}
+
+/// A kernel argument.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Arg {
+    /// The address of a buffer, by its index in the plan.
+    Buffer(usize),
+    /// A value, exactly as large as the parameter.
+    Value(Vec<u8>),
+}
+
+/// One launch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Launch {
+    /// The entry.
+    pub kernel: String,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Blocks of a cluster, if the launch gives them.
+    pub cluster: Option<[u32; 3]>,
+    /// Dynamic shared memory in bytes.
+    pub shared: u32,
+    /// Stream. Launches of one stream follow each other; of two streams they are unordered.
+    pub stream: u32,
+    /// Launches this one waits for.
+    pub after: Vec<usize>,
+    /// Arguments, one for each parameter.
+    pub args: Vec<Arg>,
+}
+
+impl Launch {
+    /// Threads of a block.
+    pub fn threads(&self) -> u32 {
+        self.block.iter().product()
+    }
+
+    /// Blocks of the grid.
+    pub fn blocks(&self) -> u64 {
+        self.grid.iter().map(|n| u64::from(*n)).product()
+    }
+
+    /// Warps of a block.
+    pub fn warps(&self) -> u32 {
+        self.threads().div_ceil(32)
+    }
+
+    /// Index of a block from its linear number; x runs fastest.
+    pub fn block_index(&self, linear: u32) -> [u32; 3] {
+        unravel(linear, self.grid)
+    }
+
+    /// Index of a thread from warp and lane; x runs fastest.
+    pub fn thread_index(&self, warp: u32, lane: u32) -> [u32; 3] {
+        unravel(warp * 32 + lane, self.block)
+    }
+}
+
+fn unravel(linear: u32, extent: [u32; 3]) -> [u32; 3] {
+    let (x, y) = (extent[0].max(1), extent[1].max(1));
+    [linear % x, linear / x % y, linear / x / y]
+}
+
+/// All launches of a run.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Plan {
+    /// Buffers, shared by all launches.
+    pub buffers: Vec<Buffer>,
+    /// Launches in issue order.
+    pub launches: Vec<Launch>,
+}

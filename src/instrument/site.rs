@@ -1,0 +1,295 @@
+//! Sites: one per instruction that is logged. All that is static about it lives here, not in the records.
+
+use std::sync::Arc;
+
+use crate::abi::Payload;
+use crate::isa::{self, Access, AccessKind, Barrier, Effect, Fence, Space};
+use crate::ptx::ast::{Block, Function, FunctionKind, Instruction, Module, Statement, VarSpace, Variable};
+use crate::ptx::{LineTable, SourceLoc};
+use crate::span::Span;
+
+/// Number of a site in its table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct SiteId(pub u32);
+
+/// What a site logs.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SiteKind {
+    /// A memory access in global, shared or generic space.
+    Access(Access),
+    /// A fence.
+    Fence(Fence),
+    /// A CTA barrier.
+    Barrier(Barrier),
+    /// `bar.warp.sync`, whose mask is operand 0.
+    WarpBarrier,
+    /// A `.sync` warp instruction that orders no memory; the operand with its mask.
+    Converge(u8),
+    /// The end of threads: `exit`, or `ret` of an entry.
+    Exit,
+    /// The address of a shared variable, logged once a launch by thread 0 of block 0 at the start of the entry.
+    SharedVariable(SharedVariable),
+}
+
+/// A variable in shared memory, as declared.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SharedVariable {
+    /// Its name in PTX.
+    pub name: Arc<str>,
+    /// Its bytes; `None` for dynamic shared memory (`.extern .shared x[]`).
+    pub bytes: Option<u64>,
+    /// Bytes of one element.
+    pub element: u64,
+}
+
+/// One logged instruction.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// Its number.
+    pub id: SiteId,
+    /// What it logs.
+    pub kind: SiteKind,
+    /// The function it is in, as PTX names it.
+    pub function: Arc<str>,
+    /// Opcode with its modifiers, such as `st.global.u32`; `.shared` for variables.
+    pub opcode: Arc<str>,
+    /// The instruction in the PTX text.
+    pub span: Span,
+    /// Where its source is, if the module has lines.
+    pub loc: Option<Arc<SourceLoc>>,
+}
+
+impl Site {
+    /// The access, if it is one.
+    pub fn access(&self) -> Option<&Access> {
+        match &self.kind {
+            SiteKind::Access(access) => Some(access),
+            _ => None,
+        }
+    }
+
+    /// What its records hold.
+    pub fn payload(&self) -> Payload {
+        match &self.kind {
+            SiteKind::Access(access) => {
+                let strong = access.order.is_strong();
+                let load = access.kind == AccessKind::Load;
+                Payload {
+                    a: true,
+                    read: access.is_rmw() || (load && strong),
+                    written: access.writes(),
+                    tickets: strong,
+                }
+            }
+            SiteKind::Fence(_) => Payload { tickets: true, ..Payload::NONE },
+            SiteKind::Barrier(_)
+            | SiteKind::WarpBarrier
+            | SiteKind::Converge(_)
+            | SiteKind::SharedVariable(_) => Payload { a: true, ..Payload::NONE },
+            SiteKind::Exit => Payload::NONE,
+        }
+    }
+}
+
+/// An instruction that is not logged although it may matter: it makes a run that executes it inconclusive.
+#[derive(Clone, Debug)]
+pub struct Unlogged {
+    /// The function it is in.
+    pub function: Arc<str>,
+    /// Opcode with its modifiers.
+    pub opcode: Arc<str>,
+    /// The instruction in the PTX text.
+    pub span: Span,
+    /// What it is or which modifier is not known.
+    pub why: String,
+    /// Its source, if known.
+    pub loc: Option<Arc<SourceLoc>>,
+}
+
+/// All sites of a module in text order.
+#[derive(Clone, Debug, Default)]
+pub struct SiteTable {
+    sites: Vec<Site>,
+    unlogged: Vec<Unlogged>,
+    by_span: rustc_hash::FxHashMap<u32, SiteId>,
+}
+
+impl SiteTable {
+    /// Numbers the sites of a module.
+    pub fn new(module: &Module<'_>) -> Self {
+        let lines = LineTable::new(module);
+        let mut table = Self::default();
+        for function in module.functions() {
+            let mut walk = Walk {
+                table: &mut table,
+                lines: &lines,
+                function,
+                name: function.name.text.into(),
+                loc: None,
+            };
+            walk.function(module);
+        }
+        table
+    }
+
+    /// The site of this number.
+    pub fn get(&self, id: SiteId) -> Option<&Site> {
+        self.sites.get(id.0 as usize)
+    }
+
+    /// The site of the instruction that starts at this byte of the text.
+    pub fn at(&self, instruction: Span) -> Option<&Site> {
+        self.get(*self.by_span.get(&instruction.start)?)
+    }
+
+    /// All sites.
+    pub fn sites(&self) -> &[Site] {
+        &self.sites
+    }
+
+    /// Sites of a function.
+    pub fn of_function<'s>(&'s self, function: &'s str) -> impl Iterator<Item = &'s Site> {
+        self.sites.iter().filter(move |site| &*site.function == function)
+    }
+
+    /// Instructions that may matter and are not logged.
+    pub fn unlogged(&self) -> &[Unlogged] {
+        &self.unlogged
+    }
+}
+
+struct Walk<'w, 'a> {
+    table: &'w mut SiteTable,
+    lines: &'w LineTable,
+    function: &'w Function<'a>,
+    name: Arc<str>,
+    loc: Option<Arc<SourceLoc>>,
+}
+
+impl Walk<'_, '_> {
+    fn function(&mut self, module: &Module<'_>) {
+        let function = self.function;
+        let Some(body) = &function.body else { return };
+        if function.kind == FunctionKind::Entry {
+            let mut shared = Vec::new();
+            shared_variables(body, &mut shared);
+            // Module variables count where the entry's own text names them: taking the address of another would
+            // make ptxas allocate it.
+            let mut names = rustc_hash::FxHashSet::default();
+            mentioned(body, &mut names);
+            let module_shared = module.variables().filter(|v| v.space == VarSpace::Shared);
+            let named = module_shared.filter(|v| names.contains(v.name.text)).map(shared_variable);
+            for (variable, span) in named.chain(shared) {
+                self.push(SiteKind::SharedVariable(variable), ".shared".into(), span);
+            }
+        }
+        self.block(body);
+        self.loc = None;
+    }
+
+    fn block(&mut self, block: &Block<'_>) {
+        for statement in &block.statements {
+            match statement {
+                Statement::Block(inner) => self.block(inner),
+                Statement::Instruction(instruction) => self.instruction(instruction),
+                Statement::Directive { directive, .. } if directive.name.text == ".loc" => {
+                    self.loc = self.lines.resolve(directive).map(Arc::new);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn instruction(&mut self, instruction: &Instruction<'_>) {
+        let classified = isa::classify(instruction);
+        let kind = match classified.effect {
+            Effect::None | Effect::Call => None,
+            Effect::Access(access) => match access.space {
+                Space::Local | Space::Const | Space::Param => None,
+                _ => Some(SiteKind::Access(access)),
+            },
+            Effect::Fence(fence) => Some(SiteKind::Fence(fence)),
+            Effect::Barrier(barrier) => Some(SiteKind::Barrier(barrier)),
+            Effect::WarpBarrier => Some(SiteKind::WarpBarrier),
+            Effect::Converge(mask) => Some(SiteKind::Converge(mask)),
+            Effect::Exit => Some(SiteKind::Exit),
+            Effect::Return => (self.function.kind == FunctionKind::Entry).then_some(SiteKind::Exit),
+            Effect::NotCovered(what) => {
+                self.unlogged(instruction, format!("{what} is not covered yet"));
+                None
+            }
+            Effect::Unknown => {
+                self.unlogged(instruction, "an unknown instruction that may touch memory".into());
+                None
+            }
+        };
+        if let (Some(word), true) = (classified.unknown, kind.is_some()) {
+            self.unlogged(instruction, format!("the modifier `.{}` is not known", word.text));
+        }
+        if let Some(kind) = kind {
+            self.push(kind, instruction.full_opcode().into(), instruction.span);
+            let id = SiteId(u32::try_from(self.table.sites.len() - 1).unwrap_or(u32::MAX));
+            self.table.by_span.insert(instruction.span.start, id);
+        }
+    }
+
+    fn push(&mut self, kind: SiteKind, opcode: Arc<str>, span: Span) {
+        let id = SiteId(u32::try_from(self.table.sites.len()).unwrap_or(u32::MAX));
+        let (function, loc) = (self.name.clone(), self.loc.clone());
+        self.table.sites.push(Site { id, kind, function, opcode, span, loc });
+    }
+
+    fn unlogged(&mut self, instruction: &Instruction<'_>, why: String) {
+        self.table.unlogged.push(Unlogged {
+            function: self.name.clone(),
+            opcode: instruction.full_opcode().into(),
+            span: instruction.span,
+            why,
+            loc: self.loc.clone(),
+        });
+    }
+}
+
+fn shared_variable(variable: &Variable<'_>) -> (SharedVariable, Span) {
+    let bytes = variable.bytes().filter(|bytes| *bytes > 0);
+    let shared =
+        SharedVariable { name: variable.name.text.into(), bytes, element: variable.element_bytes().max(1) };
+    (shared, variable.span)
+}
+
+fn shared_variables(block: &Block<'_>, out: &mut Vec<(SharedVariable, Span)>) {
+    for statement in &block.statements {
+        match statement {
+            Statement::Variable(variable) if variable.space == VarSpace::Shared => {
+                out.push(shared_variable(variable))
+            }
+            // Inner scopes may repeat a name; their variables are out of reach at the entry's start.
+            _ => {}
+        }
+    }
+}
+
+fn mentioned<'a>(block: &Block<'a>, names: &mut rustc_hash::FxHashSet<&'a str>) {
+    use crate::ptx::ast::Operand;
+    fn operand<'a>(op: &Operand<'a>, names: &mut rustc_hash::FxHashSet<&'a str>) {
+        match op {
+            Operand::Name(word) | Operand::Offset(word, _, _) => {
+                names.insert(word.text);
+            }
+            Operand::Address(address) => names.extend(address.base.map(|word| word.text)),
+            Operand::Vector(items, _) | Operand::List(items, _) => {
+                items.iter().for_each(|o| operand(o, names))
+            }
+            _ => {}
+        }
+    }
+    for statement in &block.statements {
+        match statement {
+            Statement::Block(inner) => mentioned(inner, names),
+            Statement::Instruction(instruction) => {
+                instruction.operands.iter().for_each(|o| operand(o, names))
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,364 @@
+//! The syntax tree. It is generic over opcodes: an instruction is a guard, dot words and operands, and what
+//! it means is the `isa` table's business. Every node has the span of its source text, and names borrow from
+//! that text, so that the text itself stays the one truth for printing and rewriting.
+
+use crate::span::Span;
+
+/// A piece of source text with its place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Word<'a> {
+    /// The text.
+    pub text: &'a str,
+    /// Where it stands.
+    pub span: Span,
+}
+
+/// A PTX module.
+#[derive(Clone, Debug, Default)]
+pub struct Module<'a> {
+    /// Everything at module scope, in order.
+    pub items: Vec<Item<'a>>,
+}
+
+impl<'a> Module<'a> {
+    /// All functions, declarations included, in order.
+    pub fn functions(&self) -> impl Iterator<Item = &Function<'a>> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Function(function) => Some(function),
+            _ => None,
+        })
+    }
+
+    /// Functions that a host can launch and that have a body.
+    pub fn entries(&self) -> impl Iterator<Item = &Function<'a>> {
+        self.functions().filter(|f| f.kind == FunctionKind::Entry && f.body.is_some())
+    }
+
+    /// Variables at module scope.
+    pub fn variables(&self) -> impl Iterator<Item = &Variable<'a>> {
+        self.items.iter().filter_map(|item| match item {
+            Item::Variable(variable) => Some(variable),
+            _ => None,
+        })
+    }
+
+    /// The first directive of this name (with its dot), such as `.target`.
+    pub fn directive(&self, name: &str) -> Option<&Directive<'a>> {
+        self.items.iter().find_map(|item| match item {
+            Item::Directive(directive) if directive.name.text == name => Some(directive),
+            _ => None,
+        })
+    }
+
+    /// `.version` as (major, minor).
+    pub fn version(&self) -> Option<(u32, u32)> {
+        let (major, minor) = self.directive(".version")?.args.text.split_once('.')?;
+        Some((major.trim().parse().ok()?, minor.trim().parse().ok()?))
+    }
+
+    /// The number in `.target sm_NN`, such as 90.
+    pub fn target_sm(&self) -> Option<u32> {
+        let args = self.directive(".target")?.args.text;
+        let sm = args.split(',').find_map(|word| word.trim().strip_prefix("sm_"))?;
+        sm.trim_end_matches(|c: char| c.is_ascii_alphabetic()).parse().ok()
+    }
+}
+
+/// Something at module scope.
+#[derive(Clone, Debug)]
+pub enum Item<'a> {
+    /// `.version`, `.target`, `.file`, `.pragma`, `.alias`, `.section` with its body and so on.
+    Directive(Directive<'a>),
+    /// A variable.
+    Variable(Variable<'a>),
+    /// `.entry` or `.func`.
+    Function(Function<'a>),
+}
+
+/// A directive that is no declaration. `.section` bodies stay text.
+#[derive(Clone, Copy, Debug)]
+pub struct Directive<'a> {
+    /// The name with its dot.
+    pub name: Word<'a>,
+    /// What follows, without the final `;`, trimmed.
+    pub args: Word<'a>,
+    /// All of it.
+    pub span: Span,
+}
+
+/// State spaces that declarations name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum VarSpace {
+    /// `.global`
+    Global,
+    /// `.shared` and `.shared::cta`
+    Shared,
+    /// `.local`
+    Local,
+    /// `.const`
+    Const,
+    /// `.param`
+    Param,
+    /// `.reg`, used by parameters only; other registers are `Registers`.
+    Reg,
+    /// `.tex` and the opaque reference types, which have no memory of their own.
+    Tex,
+}
+
+/// A variable or a parameter.
+#[derive(Clone, Debug)]
+pub struct Variable<'a> {
+    /// `.extern`, `.visible`, `.weak`, `.common`.
+    pub linkage: Option<Word<'a>>,
+    /// Where it lives.
+    pub space: VarSpace,
+    /// `.align`, in bytes.
+    pub align: Option<u64>,
+    /// `.v2`, `.v4`, `.v8`: how many elements one vector has.
+    pub vector: u32,
+    /// The type with its dot, such as `.b32`.
+    pub ty: Word<'a>,
+    /// `.ptr` of a kernel parameter was given.
+    pub ptr: bool,
+    /// The name.
+    pub name: Word<'a>,
+    /// Array dimensions; `None` is `[]`.
+    pub dims: Vec<Option<u64>>,
+    /// The initialiser behind `=`, as values in order.
+    pub init: Option<Init<'a>>,
+    /// All of it.
+    pub span: Span,
+}
+
+impl Variable<'_> {
+    /// Number of elements over all dimensions; `None` for `[]`.
+    pub fn count(&self) -> Option<u64> {
+        self.dims.iter().try_fold(1u64, |n, dim| dim.map(|dim| n.saturating_mul(dim)))
+    }
+
+    /// Bytes of one element, vectors included.
+    pub fn element_bytes(&self) -> u64 {
+        u64::from(super::type_bytes(self.ty.text).unwrap_or(0)) * u64::from(self.vector)
+    }
+
+    /// Bytes of all of it; `None` for `[]`.
+    pub fn bytes(&self) -> Option<u64> {
+        Some(self.count()?.saturating_mul(self.element_bytes()))
+    }
+
+    /// The alignment that holds: the one given, else the element's size.
+    pub fn alignment(&self) -> u64 {
+        self.align.unwrap_or_else(|| self.element_bytes().max(1))
+    }
+}
+
+/// An initialiser.
+#[derive(Clone, Debug)]
+pub struct Init<'a> {
+    /// Values in memory order, nested braces flattened row by row (rows are padded by the reader of the tree).
+    pub values: Vec<InitValue<'a>>,
+    /// All of it.
+    pub span: Span,
+}
+
+/// One value of an initialiser.
+#[derive(Clone, Copy, Debug)]
+pub enum InitValue<'a> {
+    /// An integer, two's complement.
+    Int(i128),
+    /// The bits of a 32-bit float (`0f...`).
+    F32(u32),
+    /// The bits of a 64-bit float (`0d...` or decimal).
+    F64(u64),
+    /// Address of a symbol plus an offset; generic when written `generic(name)`.
+    Symbol {
+        /// The symbol.
+        name: Word<'a>,
+        /// Bytes added.
+        offset: i64,
+        /// Written `generic(...)`.
+        generic: bool,
+    },
+}
+
+/// What can be called or launched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FunctionKind {
+    /// `.entry`
+    Entry,
+    /// `.func`
+    Func,
+}
+
+/// A function, or a declaration of one.
+#[derive(Clone, Debug)]
+pub struct Function<'a> {
+    /// `.extern`, `.visible`, `.weak`.
+    pub linkage: Option<Word<'a>>,
+    /// Entry or device function.
+    pub kind: FunctionKind,
+    /// Return parameters.
+    pub returns: Vec<Variable<'a>>,
+    /// The name.
+    pub name: Word<'a>,
+    /// Parameters.
+    pub params: Vec<Variable<'a>>,
+    /// Directives between the parameters and the body, such as `.maxntid`.
+    pub directives: Vec<Directive<'a>>,
+    /// The body; `None` for a declaration.
+    pub body: Option<Block<'a>>,
+    /// All of it.
+    pub span: Span,
+}
+
+/// Statements in braces.
+#[derive(Clone, Debug)]
+pub struct Block<'a> {
+    /// The statements.
+    pub statements: Vec<Statement<'a>>,
+    /// From `{` to `}`.
+    pub span: Span,
+}
+
+/// Something in a body.
+#[derive(Clone, Debug)]
+pub enum Statement<'a> {
+    /// `name:`
+    Label(Word<'a>),
+    /// `{ ... }`, a scope of its own.
+    Block(Block<'a>),
+    /// `.reg`
+    Registers(Registers<'a>),
+    /// A variable of the function.
+    Variable(Variable<'a>),
+    /// `.loc`, `.pragma`, `name: .callprototype ...` and so on; the label is kept in `label`.
+    Directive {
+        /// The name before a `:` that belongs to the directive (`.branchtargets`, `.calltargets`, `.callprototype`).
+        label: Option<Word<'a>>,
+        /// The directive.
+        directive: Directive<'a>,
+    },
+    /// An instruction.
+    Instruction(Instruction<'a>),
+}
+
+/// `.reg .b32 %r<5>, %x;`
+#[derive(Clone, Debug)]
+pub struct Registers<'a> {
+    /// The type with its dot.
+    pub ty: Word<'a>,
+    /// Elements of a vector register, 1 for a plain one.
+    pub vector: u32,
+    /// Names, each with the count of `name<count>`.
+    pub names: Vec<(Word<'a>, Option<u32>)>,
+    /// All of it.
+    pub span: Span,
+}
+
+/// `@p` or `@!p`
+#[derive(Clone, Copy, Debug)]
+pub struct Guard<'a> {
+    /// The predicate register.
+    pub register: Word<'a>,
+    /// Written with `!`.
+    pub negated: bool,
+    /// From `@` to the register.
+    pub span: Span,
+}
+
+/// `@p opcode.mod.mod a, b, [c];`
+#[derive(Clone, Debug)]
+pub struct Instruction<'a> {
+    /// The predicate it is under.
+    pub guard: Option<Guard<'a>>,
+    /// The word before the first dot: `ld`, `cp`, `mbarrier`.
+    pub opcode: Word<'a>,
+    /// The dot words after it, without their dots; a word may hold `::`.
+    pub modifiers: Vec<Word<'a>>,
+    /// The operands in order. A call's parenthesised lists are `Operand::List`.
+    pub operands: Vec<Operand<'a>>,
+    /// From the guard to the `;`, which is inside.
+    pub span: Span,
+}
+
+impl<'a> Instruction<'a> {
+    /// Whether a modifier was written.
+    pub fn has(&self, modifier: &str) -> bool {
+        self.modifiers.iter().any(|word| word.text == modifier)
+    }
+
+    /// Opcode and modifiers as written, without blanks: `ld.global.u32`.
+    pub fn full_opcode(&self) -> String {
+        let mut name = String::from(self.opcode.text);
+        for modifier in &self.modifiers {
+            name.push('.');
+            name.push_str(modifier.text);
+        }
+        name
+    }
+
+    /// The span of opcode, modifiers and operands, without guard and `;`.
+    pub fn core_span(&self) -> Span {
+        let end = self.operands.last().map(|o| o.span()).or(self.modifiers.last().map(|m| m.span));
+        self.opcode.span.to(end.unwrap_or(self.opcode.span))
+    }
+}
+
+/// An operand.
+#[derive(Clone, Debug)]
+pub enum Operand<'a> {
+    /// A register, variable, label, function or special register (with member: `%tid.x` is one name).
+    Name(Word<'a>),
+    /// An integer, two's complement.
+    Int(i128, Span),
+    /// Bits of a `0f` literal.
+    F32(u32, Span),
+    /// Bits of a `0d` or decimal float literal.
+    F64(u64, Span),
+    /// `[base+offset]`, `[base]`, `var[offset]`.
+    Address(Address<'a>),
+    /// `{a, b}`; `_` is a `Name`.
+    Vector(Vec<Operand<'a>>, Span),
+    /// `p|q`
+    Pair(Box<Operand<'a>>, Box<Operand<'a>>, Span),
+    /// `!p`
+    Not(Box<Operand<'a>>, Span),
+    /// `-x` of a register
+    Negated(Box<Operand<'a>>, Span),
+    /// `(a, b)` of a call.
+    List(Vec<Operand<'a>>, Span),
+    /// `name+offset` outside brackets, as in `mov.u64 %rd1, tab+16`.
+    Offset(Word<'a>, i64, Span),
+}
+
+impl Operand<'_> {
+    /// Where it stands.
+    pub fn span(&self) -> Span {
+        match self {
+            Self::Name(word) => word.span,
+            Self::Address(address) => address.span,
+            Self::Int(_, span)
+            | Self::F32(_, span)
+            | Self::F64(_, span)
+            | Self::Vector(_, span)
+            | Self::Pair(_, _, span)
+            | Self::Not(_, span)
+            | Self::Negated(_, span)
+            | Self::List(_, span)
+            | Self::Offset(_, _, span) => *span,
+        }
+    }
+}
+
+/// A memory operand.
+#[derive(Clone, Debug)]
+pub struct Address<'a> {
+    /// Register or variable; `None` for a bare number.
+    pub base: Option<Word<'a>>,
+    /// Bytes added.
+    pub offset: i64,
+    /// What stands behind a comma inside the brackets: tensor coordinates, a sampler.
+    pub extra: Vec<Operand<'a>>,
+    /// All of it, brackets included.
+    pub span: Span,
+}

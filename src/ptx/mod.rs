@@ -1,0 +1,27 @@
+//! Reading PTX: a nom lexer, a generic parser that recovers from every syntax error, and the line table.
+//!
+//! The tree borrows from the source text and nothing is normalised: printing a module is printing its text, and
+//! rewriting is editing that text (`instrument::edit`).
+
+pub mod ast;
+mod lex;
+mod lines;
+mod parse;
+
+pub use lines::{InlineFrame, LineTable, SourceLoc};
+pub use parse::{Parsed, SyntaxError, parse};
+
+/// Bytes of a scalar type, given with or without its dot; `None` for types without a size (`pred`, opaque ones).
+pub fn type_bytes(ty: &str) -> Option<u32> {
+    Some(match ty.strip_prefix('.').unwrap_or(ty) {
+        "b8" | "u8" | "s8" | "e4m3" | "e5m2" => 1,
+        "b16" | "u16" | "s16" | "f16" | "bf16" | "e4m3x2" | "e5m2x2" => 2,
+        "b32" | "u32" | "s32" | "f32" | "f16x2" | "bf16x2" | "tf32" | "u16x2" | "s16x2" | "u8x4" | "s8x4" => {
+            4
+        }
+        "b64" | "u64" | "s64" | "f64" | "f32x2" | "texref" | "samplerref" | "surfref" => 8,
+        "b128" => 16,
+        "b1024" => 128,
+        _ => return None,
+    })
+}
