@@ -125,3 +125,29 @@ fn without_path_hash(line: &str) -> String {
         None => line.to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_lose_what_depends_on_the_machine() {
+        let portable = |line: &str| portable(line, Path::new("/home/me/samples"));
+        assert_eq!(portable("\t.file\t1 \"/home/me/samples/a.cu\"\n"), "\t.file\t1 \"a.cu\"\n");
+        assert_eq!(
+            portable("\t.file\t2 \"/opt/cu13/bin/..//include/sm_30_intrinsics.hpp\"\n"),
+            "\t.file\t2 \"cuda/include/sm_30_intrinsics.hpp\"\n"
+        );
+        let bytes = |text: &str| {
+            let bytes: Vec<String> = text.bytes().map(|byte| byte.to_string()).collect();
+            format!(".b8 {}\n", bytes.join(","))
+        };
+        assert_eq!(
+            portable(&bytes("_ZN37_INTERNAL_a009c5c0_7_racy_cu")),
+            bytes("_ZN37_INTERNAL_00000000_7_racy_cu")
+        );
+        for line in ["\tld.global.u32 \t%r1, [%rd1];\n", &bytes("_INTERNAL_1"), "\t.file\n"] {
+            assert_eq!(portable(line), line);
+        }
+    }
+}
