@@ -29,6 +29,9 @@ pub mod instrument;
 
 pub mod backend;
 
+pub mod engine;
+pub mod event;
+
 pub mod finding;
 
 pub mod explain;
