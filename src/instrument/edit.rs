@@ -21,7 +21,7 @@ struct Edit {
 pub struct Edited {
     /// The new text.
     pub text: String,
-    /// What was put in: spans of the new text, sorted, neighbours joined.
+    /// What was put in: spans of the new text, sorted, one for each edit that put something in.
     pub inserted: Vec<Span>,
 }
 
@@ -69,21 +69,13 @@ impl Edits {
             out.text.push_str(kept);
             let start = out.text.len();
             out.text.push_str(&edit.text);
-            out.record(Span::new(start, out.text.len()));
+            if !edit.text.is_empty() {
+                out.inserted.push(Span::new(start, out.text.len()));
+            }
             done = range.end;
         }
         out.text.push_str(text.get(done..).unwrap_or(""));
         Ok(out)
-    }
-}
-
-impl Edited {
-    fn record(&mut self, span: Span) {
-        match self.inserted.last_mut() {
-            Some(last) if last.end == span.start => last.end = span.end,
-            _ if span.start == span.end => {}
-            _ => self.inserted.push(span),
-        }
     }
 }
 
@@ -106,7 +98,7 @@ mod tests {
         edits.replace(Span::new(1, 2), "z");
         let edited = edits.apply("abc").unwrap();
         assert_eq!(edited.text, "axyzc");
-        assert_eq!(edited.inserted, [Span::new(1, 4)]);
+        assert_eq!(edited.inserted, [Span::new(1, 2), Span::new(2, 3), Span::new(3, 4)]);
     }
 
     #[test]

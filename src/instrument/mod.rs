@@ -46,7 +46,8 @@ pub enum CallMode {
 pub struct Instrumented {
     /// The new text.
     pub text: String,
-    /// What was put in: spans of the new text, sorted, neighbours joined. The runtime and its variable are among them.
+    /// What was put in: spans of the new text, sorted, one for each edit. The runtime and its variable are among them.
+    /// Code that belongs behind an instruction begins where that instruction ends.
     pub inserted: Vec<Span>,
 }
 

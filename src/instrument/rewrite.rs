@@ -7,7 +7,7 @@ use super::runtime::Runtime;
 use super::site::{SiteKind, SiteTable};
 use super::symbols::Symbols;
 use super::{CallMode, Target, access, atomic, order, shared};
-use crate::ptx::ast::{Block, Function, FunctionKind, Instruction, Module, Statement};
+use crate::ptx::ast::{Block, Function, FunctionKind, Instruction, Module, Statement, VarSpace};
 
 /// Rewrites a module.
 pub(super) fn rewrite(
@@ -54,7 +54,8 @@ impl<'a> Walk<'_, 'a> {
         if function.kind == FunctionKind::Entry
             && let Some(code) = shared::run(self.sites.of_function(function.name.text), &mut self.runtime)
         {
-            self.edits.insert(behind_declarations(body), code);
+            let (at, late) = entry_start(body);
+            self.edits.insert(at, if late { format!("\n\t{code}") } else { format!("{code}\n\t") });
         }
         self.symbols.enter_function(function);
         let result = self.block(body);
@@ -70,7 +71,7 @@ impl<'a> Walk<'_, 'a> {
                 Statement::Variable(variable) => self.symbols.variable(variable),
                 Statement::Block(inner) => self.block(inner)?,
                 Statement::Instruction(instruction) => {
-                    let at = before(&block.statements, index, instruction);
+                    let at = before(&block.statements, index, instruction.span.start);
                     self.instruction(instruction, at)?;
                 }
                 Statement::Label(_) | Statement::Directive { .. } => {}
@@ -109,8 +110,8 @@ impl<'a> Walk<'_, 'a> {
 
 /// Where code before an instruction goes: `used_bytes_mask` governs the very next instruction and stays with it, while
 /// `nounroll` belongs to the block and stays in front.
-fn before(statements: &[Statement<'_>], index: usize, instruction: &Instruction<'_>) -> u32 {
-    let mut at = instruction.span.start;
+fn before(statements: &[Statement<'_>], index: usize, start: u32) -> u32 {
+    let mut at = start;
     for statement in statements.get(..index).unwrap_or(&[]).iter().rev() {
         let Statement::Directive { directive, .. } = statement else { break };
         match directive.name.text {
@@ -122,18 +123,24 @@ fn before(statements: &[Statement<'_>], index: usize, instruction: &Instruction<
     at
 }
 
-/// The start of an entry, behind its declarations.
-fn behind_declarations(body: &Block<'_>) -> u32 {
-    let mut at = body.span.start + 1;
-    let mut code = false;
-    for statement in &body.statements {
-        match statement {
-            Statement::Registers(registers) if !code => at = registers.span.end,
-            // One that is declared late cannot be named before.
-            Statement::Variable(variable) => at = variable.span.end,
-            Statement::Label(_) | Statement::Block(_) | Statement::Instruction(_) => code = true,
-            _ => {}
-        }
+/// The start of an entry, behind its declarations, and whether that is behind a variable declared among the code: it
+/// cannot be named before.
+fn entry_start(body: &Block<'_>) -> (u32, bool) {
+    let mut start = None;
+    let mut late = None;
+    for (index, statement) in body.statements.iter().enumerate() {
+        let span = match statement {
+            Statement::Label(label) => label.span,
+            Statement::Block(block) => block.span,
+            Statement::Instruction(instruction) => instruction.span,
+            Statement::Variable(variable) if start.is_some() && variable.space == VarSpace::Shared => {
+                late = Some(variable.span.end);
+                continue;
+            }
+            _ => continue,
+        };
+        start = start.or_else(|| Some(before(&body.statements, index, span.start)));
     }
-    at
+    let start = start.unwrap_or(body.span.end.saturating_sub(1));
+    (late.unwrap_or(start), late.is_some())
 }

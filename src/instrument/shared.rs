@@ -32,5 +32,5 @@ pub(super) fn run<'s>(sites: impl Iterator<Item = &'s Site>, runtime: &mut Runti
         code.line(format_args!("call.uni {function}, ({}, {address})", site.id.0));
     }
     code.label(&skip);
-    Some(format!("\n\t{}", code.finish().0.trim_end()))
+    Some(code.finish().0.trim_end().to_owned())
 }
