@@ -24,4 +24,7 @@ pub mod instrument;
 
 pub mod backend;
 
+pub mod engine;
+pub mod event;
+
 pub mod finding;
