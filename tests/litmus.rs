@@ -399,7 +399,11 @@ fn check(path: &Path, racy: bool) -> Result<(), Failed> {
 }
 
 fn main() {
-    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/litmus");
+    // Another folder of programs with their verdicts can be given, to try many more.
+    let folder = match std::env::var_os("PTXRACE_LITMUS") {
+        Some(folder) => PathBuf::from(folder),
+        None => PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/litmus"),
+    };
     let verdicts = fs::read_to_string(folder.join("verdicts.txt")).expect("verdicts");
     let mut trials = Vec::new();
     for line in verdicts.lines().filter(|line| !line.trim().is_empty()) {
@@ -412,6 +416,6 @@ fn main() {
         };
         trials.push(Trial::test(name, move || check(&path, racy)));
     }
-    assert!(trials.len() >= 38, "only {} programs", trials.len());
+    assert!(!trials.is_empty(), "no programs in {}", folder.display());
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }
