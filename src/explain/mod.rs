@@ -395,6 +395,3 @@ fn doing(site: &Site, witness: &Witness) -> String {
     let scope = scope.map(|scope| format!(", scope {}", scope.name())).unwrap_or_default();
     format!("{marked}, {bytes}{scope}")
 }
-
-#[cfg(test)]
-mod tests;

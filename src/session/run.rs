@@ -1,6 +1,7 @@
 //! `ptxrace run`: file in, report out.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::incomplete::Why;
 use super::launch::{self, LaunchRequest, Resolved};
@@ -75,10 +76,10 @@ pub fn run(
     let module = super::parse(&source)?;
     let resolved = launch::resolve(&source, &module, &request.launch)?;
     let dumps = dumps(request, &resolved)?;
-    let sites = SiteTable::new(&module);
+    let sites = Arc::new(SiteTable::new(&module));
     let program = Program { source: &source, module: &module, sites: &sites };
     let plan = &resolved.plan;
-    let job = Job { program, plan, parts, policy: &request.policy, progress };
+    let job = Job { program, sites: &sites, plan, parts, policy: &request.policy, progress };
 
     progress.begin(request.schedules);
     let ran = execute(request, &job);
