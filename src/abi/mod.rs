@@ -25,6 +25,7 @@
 //! warp mask. `read` is the value a strong read or an atomic saw; `written` the value a store or an atomic left there.
 //! Values wider than 8 bytes are mixed to 64 bits (`mix_value`).
 
+pub mod control;
 mod decode;
 mod encode;
 

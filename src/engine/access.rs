@@ -2,9 +2,11 @@
 
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::clock::{self, Know};
 use super::judge::{Facts, Judge};
-use super::publish::{OBSERVATIONS, Observation};
+use super::publish::{Observation, Party};
 use super::shadow::{Cell, Entry, Key, WORD};
 use super::sync::{Message, Snapshot, Write, is_wide};
 use super::thread::{LaneKnow, View};
@@ -13,7 +15,7 @@ use crate::abi::{Record, Tagged};
 use crate::event::Place;
 use crate::finding::{AccessClass, ThreadId, Witness};
 use crate::instrument::SiteId;
-use crate::isa::{Access, AccessKind, Marking, Scope};
+use crate::isa::{Access, AccessKind, Marking, Order, Scope};
 
 fn class_of(access: &Access) -> AccessClass {
     match access.kind {
@@ -29,6 +31,8 @@ struct Stroke {
     class: AccessClass,
     scope: Option<Scope>,
     non_coherent: bool,
+    order: Order,
+    marking: Marking,
     element: u8,
     entry: Entry,
 }
@@ -44,6 +48,8 @@ impl Core {
             class: class_of(access),
             scope: if access.order.is_strong() { access.scope } else { None },
             non_coherent: access.marking == Marking::NonCoherent,
+            order: access.order,
+            marking: access.marking,
             element: access.element,
             entry: Entry {
                 launch: current,
@@ -56,6 +62,8 @@ impl Core {
                 record: events,
                 value: None,
                 interval: warp.interval,
+                single: record.mask().is_power_of_two()
+                    || record.a_progression().is_some_and(|(_, s)| s == 0),
             },
         };
         if access.order.is_strong() {
@@ -173,10 +181,7 @@ impl Core {
         let wide = is_wide(scope);
         let block = self.block(index);
         if writer != reader {
-            if block.observations.len() >= OBSERVATIONS {
-                block.observations.pop_front();
-            }
-            block.observations.push_back(Observation {
+            block.observe(Observation {
                 place,
                 order,
                 event: events,
@@ -186,6 +191,7 @@ impl Core {
                 mem_order: access.order,
                 marking: access.marking,
                 rmw: access.is_rmw(),
+                plain: None,
             });
         }
         let warp = block.warps.get_mut(usize::from(warp_index))?;
@@ -347,11 +353,30 @@ impl Core {
             block: View { warps: &block.warps, observations: &block.observations },
             know,
         };
-        check(cell, &judge, key, &entry, word, &mut self.collector);
+        let mut flags = SmallVec::new();
+        check(cell, &judge, key, &entry, word, &mut self.collector, &mut flags);
         let launch = self.launches.get(entry.launch as usize);
         cell.add(key, entry, |earlier| preceding(earlier, &entry, know, launch));
+        for (writer, write, read) in flags {
+            let seen = Observation {
+                place: Place { address, block: 0 },
+                order: 0,
+                event: self.events,
+                time: entry.time,
+                read,
+                scope: stroke.scope.unwrap_or(Scope::Cta),
+                mem_order: stroke.order,
+                marking: stroke.marking,
+                rmw: false,
+                plain: Some((writer, write)),
+            };
+            block.observe(seen);
+        }
     }
 }
+
+/// Racing reads that look like looking at a flag: the writer, its write, the read.
+type Flags = SmallVec<[(Party, Witness, Witness); 1]>;
 
 /// Whether an operation of this scope by `from` includes `to`.
 pub(super) fn includes(scope: Scope, from: ThreadId, to: ThreadId, launch: Option<&Launch>) -> bool {
@@ -388,6 +413,7 @@ fn check(
     now: &Entry,
     word: u64,
     collector: &mut super::collect::Collector,
+    flags: &mut Flags,
 ) {
     let launch = judge.launches.get(now.launch as usize);
     for group in &cell.groups {
@@ -424,6 +450,10 @@ fn check(
             let facts =
                 Facts { key: *other, entry: earlier, lane: pair.0, now_key: key, now, now_lane: pair.1 };
             if let Some(conflict) = judge.judge(&facts, word) {
+                let [write, read] = conflict.witnesses;
+                if other.writes() && key.class == AccessClass::Read && earlier.single && now.single {
+                    flags.push((Party { thread: write.thread, time: earlier.time }, write, read));
+                }
                 let block = if Tagged(word).is_shared() { now.block } else { 0 };
                 collector.add((word, block), conflict);
             }

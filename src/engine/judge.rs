@@ -71,7 +71,7 @@ impl Judge<'_> {
             }
             if both_strong && same_bytes {
                 (Rule::R004, Missing::AccessScope)
-            } else if let Some(found) = self.publication(facts, relation) {
+            } else if let Some(found) = self.publication(facts, relation, word) {
                 found
             } else if !same_bytes {
                 if atomics == 2 {
@@ -145,13 +145,14 @@ impl Judge<'_> {
         })
     }
 
-    fn publication(&self, facts: &Facts<'_>, relation: Relation) -> Option<(Rule, Missing)> {
+    fn publication(&self, facts: &Facts<'_>, relation: Relation, word: u64) -> Option<(Rule, Missing)> {
         if relation == Relation::Launch || facts.same_record() {
             return None;
         }
         let earlier = Party { thread: facts.earlier(), time: facts.entry.time };
         let later = Party { thread: facts.later(), time: facts.now.time };
-        publish::explain(earlier, later, self.know, self.block, self.locations)
+        let address = word.wrapping_add_signed(i64::from(facts.key.start));
+        publish::explain(earlier, later, address, self.know, self.block, self.locations)
     }
 
     /// Lanes of one warp that communicate by volatile or relaxed accesses alone: no race, but lockstep is assumed.

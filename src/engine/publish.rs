@@ -24,6 +24,9 @@ pub(super) struct Observation {
     pub(super) mem_order: Order,
     pub(super) marking: Marking,
     pub(super) rmw: bool,
+    /// The write is a plain one, or the read is, so that flag and reader race: who wrote it, when, and the write. Only
+    /// accesses to a single address are taken for flags.
+    pub(super) plain: Option<(Party, Witness)>,
 }
 
 /// Observations kept for each block.
@@ -41,6 +44,7 @@ pub(super) struct Party {
 pub(super) fn explain(
     earlier: Party,
     later: Party,
+    address: u64,
     know: &Know,
     block: View<'_>,
     locations: &Locations,
@@ -49,7 +53,14 @@ pub(super) fn explain(
         let reader = seen.read.thread;
         let before = reader == later.thread
             || know.clock.known(reader.block, reader.warp, 1 << reader.lane, seen.time) != 0;
-        if !before || reader == earlier.thread {
+        // A flag does not publish itself.
+        if !before || reader == earlier.thread || seen.place.address == address {
+            continue;
+        }
+        if let Some((writer, write)) = seen.plain {
+            if writer.thread == earlier.thread && earlier.time <= writer.time {
+                return Some(plain(seen, write));
+            }
             continue;
         }
         let Some(write) = locations.get(&seen.place).and_then(|l| covering(l, seen, earlier)) else {
@@ -76,6 +87,20 @@ fn covering<'l>(location: &'l Location, seen: &Observation, earlier: Party) -> O
         }
     }
     None
+}
+
+fn plain(seen: &Observation, write: Witness) -> (Rule, Missing) {
+    let reader = match seen.mem_order {
+        Order::Weak => Some(Instead::Plain),
+        Order::Acquire | Order::AcqRel => None,
+        _ if seen.marking == Marking::Volatile => Some(Instead::Volatile),
+        _ => Some(Instead::Relaxed),
+    };
+    let writer = Some(Instead::Plain);
+    let side = if reader.is_some() { Side::Both } else { Side::Release };
+    let missing =
+        Missing::Publication { side, writer, reader, flag_write: write, flag_read: seen.read, lock: false };
+    (Rule::R005, missing)
 }
 
 fn knows(know: &Arc<Know>, party: Party) -> bool {

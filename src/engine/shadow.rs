@@ -84,6 +84,8 @@ pub(super) struct Entry {
     pub(super) record: u64,
     pub(super) value: Option<u64>,
     pub(super) interval: u32,
+    /// All lanes of the record were at one address, as with a flag.
+    pub(super) single: bool,
 }
 
 /// Beyond this many entries a group finds a warp by hashing.

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::clock::{self, Know, ScClocks, Time};
-use super::publish::Observation;
+use super::publish::{OBSERVATIONS, Observation};
 use super::shadow::Shadow;
 use super::sync::{Message, Snapshot};
 use crate::event::{Geometry, Place};
@@ -266,6 +266,14 @@ impl Block {
             phase: 0,
             observations: VecDeque::new(),
         }
+    }
+
+    /// Notes that a thread saw another's write.
+    pub(super) fn observe(&mut self, seen: Observation) {
+        if self.observations.len() >= OBSERVATIONS {
+            self.observations.pop_front();
+        }
+        self.observations.push_back(seen);
     }
 
     /// A barrier completes for its waiters.
