@@ -27,6 +27,8 @@ pub use suggest::nearest;
 pub trait Parts: Sync {
     /// The GPU backend, if there is a usable device.
     fn gpu(&self) -> Result<Box<dyn Backend>, BackendError>;
+    /// The name of that device.
+    fn gpu_name(&self) -> Result<String, BackendError>;
     /// An emulator. Every worker thread makes its own.
     fn emulator(&self) -> Result<Box<dyn Backend>, BackendError>;
     /// A fresh engine for one run of a plan.

@@ -49,8 +49,8 @@ impl Told<'_, '_> {
     /// The line of a witness: "line 12 of `a.cu`".
     fn place(&self, witness: &Witness) -> String {
         let Some(site) = self.context.site(witness) else { return "an unknown place".into() };
-        let frame = site.loc.as_deref().and_then(|loc| super::frames(loc).pop());
-        let frame = frame.unwrap_or_else(|| self.context.frame(site));
+        let frames = site.loc.as_deref().map(super::frames).unwrap_or_default();
+        let frame = super::user_frame(&frames).cloned().unwrap_or_else(|| self.context.frame(site));
         format!("{}:{}", frame.file, frame.line)
     }
 

@@ -28,6 +28,13 @@ pub fn frames(loc: &SourceLoc) -> Vec<Frame> {
     std::iter::once(own).chain(calls).collect()
 }
 
+/// The frame to show: the innermost one in the file where the outermost is, which is the user's. Code from a header is
+/// so shown where the user's own code calls it.
+pub fn user_frame(frames: &[Frame]) -> Option<&Frame> {
+    let outermost = frames.last()?;
+    frames.iter().find(|frame| frame.file == outermost.file)
+}
+
 /// Reads sources beside a PTX file, each once.
 #[derive(Debug, Default)]
 pub struct Sources {

@@ -6,7 +6,7 @@ use super::{Detector, Observed, Parts};
 use crate::backend::{Backend, BackendError, Plan, Program};
 use crate::diag::Diagnostic;
 use crate::engine::Engine;
-use crate::instrument::SiteTable;
+use crate::instrument::{CallMode, SiteTable, instrument};
 
 /// The backends, the engine and the instrumenter of this build.
 #[derive(Clone, Copy, Debug)]
@@ -25,8 +25,20 @@ impl Parts for Linked {
         Box::new(Engine::new(Arc::clone(sites), plan))
     }
 
-    fn instrument(&self, _: Program<'_>) -> Result<String, Box<Diagnostic>> {
-        Err(Box::new(Diagnostic::error("this build cannot instrument")))
+    fn gpu_name(&self) -> Result<String, BackendError> {
+        Err(BackendError::NoDevice("this build has no GPU backend".into()))
+    }
+
+    fn instrument(&self, program: Program<'_>) -> Result<String, Box<Diagnostic>> {
+        let instrumented =
+            instrument(program.source.text(), program.module, program.sites, CallMode::default());
+        instrumented.map(|instrumented| instrumented.text).map_err(|error| {
+            let diagnostic = Diagnostic::error(error.to_string());
+            Box::new(match error.span() {
+                Some(at) => diagnostic.at(program.source, at, "here"),
+                None => diagnostic,
+            })
+        })
     }
 }
 

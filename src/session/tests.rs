@@ -121,6 +121,10 @@ impl Parts for Fake {
         Err(BackendError::NoDevice("there is none".into()))
     }
 
+    fn gpu_name(&self) -> Result<String, BackendError> {
+        Err(BackendError::NoDevice("there is none".into()))
+    }
+
     fn emulator(&self) -> Result<Box<dyn Backend>, BackendError> {
         Ok(Box::new(FakeBackend { stop: self.stop.clone(), end: self.end.clone() }))
     }

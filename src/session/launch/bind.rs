@@ -178,8 +178,10 @@ impl Binder {
 
     fn sizes(&mut self, source: &SourceFile, entry: &Function<'_>, draft: &Draft) -> Launch {
         let kernel = demangle(entry.name.text).short;
-        let grid =
-            Sized { value: draft.grid.as_ref().map_or(infer::GRID, |g| g.value), given: draft.grid.as_ref() };
+        let grid = Sized {
+            value: draft.grid.as_ref().map_or_else(|| infer::grid(entry), |g| g.value),
+            given: draft.grid.as_ref(),
+        };
         let block = Sized {
             value: draft.block.as_ref().map_or_else(|| infer::block(entry), |b| b.value),
             given: draft.block.as_ref(),
@@ -191,7 +193,8 @@ impl Binder {
         }
         check::grid(&grid, &mut self.errors);
         check::block(source, entry, &block, &mut self.errors);
-        let cluster = draft.cluster.as_ref();
+        let required = check::required_cluster(source, entry);
+        let cluster = draft.cluster.as_ref().or(required.as_ref());
         if let Some(cluster) = cluster {
             check::cluster(cluster, grid.value, &mut self.errors);
         }
@@ -202,7 +205,7 @@ impl Binder {
             kernel: entry.name.text.into(),
             grid: grid.value,
             block: block.value,
-            cluster: cluster.map(|c| c.value).or_else(|| check::extent_of(entry, ".reqnctapercluster")),
+            cluster: cluster.map(|c| c.value),
             shared: draft.shared.as_ref().map_or(0, |shared| shared.value),
             stream: draft.stream,
             after: Vec::new(),

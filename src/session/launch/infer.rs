@@ -11,8 +11,7 @@ use crate::backend::ElementType;
 use crate::isa::{Effect, Space, classify};
 use crate::ptx::ast::{Block, Function, Instruction, Operand, Statement, Variable};
 
-/// Grid when nothing says otherwise.
-pub(super) const GRID: [u32; 3] = [2, 1, 1];
+const GRID: [u32; 3] = [2, 1, 1];
 const BLOCK: [u32; 3] = [128, 1, 1];
 /// Elements of a buffer at least, and at most however large the grid is.
 const ELEMENTS: std::ops::RangeInclusive<u64> = 1024..=1 << 28;
@@ -31,6 +30,12 @@ pub(super) enum Guess {
     Scalar(ElementType),
     /// Something else, such as a structure, of so many bytes.
     Opaque(u64),
+}
+
+/// Blocks when the description is silent: two, or two clusters where the kernel demands clusters.
+pub(super) fn grid(entry: &Function<'_>) -> [u32; 3] {
+    let cluster = extent_of(entry, ".reqnctapercluster").unwrap_or([1; 3]);
+    [0, 1, 2].map(|axis| GRID[axis].saturating_mul(cluster[axis]))
 }
 
 /// Threads of a block when the description is silent.
