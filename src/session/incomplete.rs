@@ -100,6 +100,7 @@ impl Why<'_> {
                 let diagnostic = self.positions(warning("deadlock: no warp can go on"), warps);
                 Incomplete { reason: Reason::Deadlock, detail, diagnostic }
             }
+            Stop::Unsupported { at, what } => self.unsupported(Some(*at), what),
             Stop::Fault(fault) => self.fault(fault),
         }
     }
@@ -191,19 +192,26 @@ impl Why<'_> {
         Incomplete { reason: Reason::Fault, detail, diagnostic }
     }
 
+    /// The backend does not know an instruction.
+    fn unsupported(&self, at: Option<Span>, what: &str) -> Incomplete {
+        let Some(at) = at else {
+            let (reason, detail) = (Reason::UnknownInstruction, what.to_owned());
+            return Incomplete { reason, detail, diagnostic: warning(what) };
+        };
+        let site = self.program.sites.at(at);
+        let line = self.line(at, site.and_then(|site| site.loc.as_deref()));
+        let detail = format!("`{}` at {line}: {what}", self.opcode(at));
+        let diagnostic = warning(what)
+            .at(self.program.source, self.first_line(at), "this instruction")
+            .note("the run stopped there; what would have followed was not checked");
+        Incomplete { reason: Reason::UnknownInstruction, detail, diagnostic }
+    }
+
     /// A backend that could not run the program at all, if that is not the user's fault.
     pub(super) fn backend(&self, error: &BackendError) -> Option<Incomplete> {
         let detail = error.to_string();
         match error {
-            BackendError::Unsupported { at, .. } => {
-                let line = at.map(|at| format!(" at {}", self.line(at, None))).unwrap_or_default();
-                let mut diagnostic = warning(&detail);
-                if let Some(at) = at {
-                    diagnostic = diagnostic.at(self.program.source, self.first_line(*at), "this instruction");
-                }
-                let detail = format!("{detail}{line}");
-                Some(Incomplete { reason: Reason::UnknownInstruction, detail, diagnostic })
-            }
+            BackendError::Unsupported { at, .. } => Some(self.unsupported(*at, &detail)),
             BackendError::Driver { .. } => {
                 let diagnostic = warning(&detail).help("`--backend emu` runs without the driver");
                 Some(Incomplete { reason: Reason::Device, detail, diagnostic })
