@@ -98,6 +98,10 @@ impl Told<'_, '_> {
     }
 
     pub(super) fn missing(&self) -> String {
+        if self.finding.rule == Rule::R010 {
+            return "nothing orders the writes; that all of them stored the same value is the only reason why it does no harm"
+                .into();
+        }
         match &self.finding.missing {
             Missing::WarpBarrier { same_instruction: true, .. } => {
                 "(1) and (2) are lanes of one execution of one instruction, and which lane's value stays is not specified"
@@ -270,12 +274,7 @@ impl Told<'_, '_> {
             ),
             Missing::AccessScope => format!("use scope `{scope}` or wider in both (1) and (2)"),
             Missing::Publication { side, lock, .. } => publish(*side, *lock, scope),
-            Missing::StreamOrder if self.finding.relation == Relation::Host => {
-                "synchronise with the stream before the host touches the memory".into()
-            }
-            Missing::StreamOrder => {
-                "record an event behind the first launch and let the second stream wait for it, or use one stream".into()
-            }
+            Missing::StreamOrder => self.ordered_launches(),
             Missing::Size => format!("access {name} with one size, or order the accesses"),
             Missing::Barrier { .. } => {
                 "let every thread of the block reach the barrier, or give it the count of those that do".into()
@@ -291,12 +290,22 @@ impl Told<'_, '_> {
         let scope = self.needed();
         let Some((index, witness)) = plain else { return "make both accesses atomic".into() };
         let what = if witness.class == AccessClass::Read { "load" } else { "store" };
-        let sync = match self.finding.relation {
-            Relation::Warp => "a warp barrier",
-            Relation::Block => "a block barrier",
-            _ => "a release and an acquire",
-        };
-        format!("make ({}) a relaxed {what} of scope `{scope}`, or order it with {sync}", index + 1)
+        let atomic = format!("make ({}) a relaxed {what} of scope `{scope}`", index + 1);
+        match self.finding.relation {
+            Relation::Warp => format!("put a warp barrier, `__syncwarp()`, between (1) and (2), or {atomic}"),
+            Relation::Block => {
+                format!("put a block barrier, `__syncthreads()`, between (1) and (2), or {atomic}")
+            }
+            Relation::Launch | Relation::Host => self.ordered_launches(),
+            _ => format!("{atomic}, or order it with a release and an acquire"),
+        }
+    }
+
+    fn ordered_launches(&self) -> String {
+        match self.finding.relation {
+            Relation::Host => "synchronise with the stream before the host touches the memory".into(),
+            _ => "record an event behind the first launch and let the second stream wait for it, or use one stream".into(),
+        }
     }
 
     /// How far both threads had come.

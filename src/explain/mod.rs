@@ -355,25 +355,30 @@ fn labels(finding: &Finding, context: &Context<'_>) -> Vec<Label> {
             ptx.push(Label { place, text, primary });
             continue;
         };
-        let text = text + &inlined(&frames, shown);
         source.push(context.sources.label(shown, text, primary));
-        let text =
-            if several { format!("({}) is this instruction", index + 1) } else { "this instruction".into() };
-        ptx.push(Label { place, text, primary: false });
+        let text = match (several, one_site) {
+            (_, true) if ptx.is_empty() => "both are this instruction".to_owned(),
+            (_, true) => continue,
+            (true, false) => format!("({}) is this instruction", index + 1),
+            (false, false) => "this instruction".to_owned(),
+        };
+        ptx.push(Label { place, text: text + &inlined(&frames, shown), primary: false });
     }
     source.append(&mut ptx);
     source
 }
 
-/// " (inlined from atomics.hpp:90, called at a.cu:7)": the innermost and the outermost frame, if others than that shown.
+/// ", inlined from atomics.hpp:90, called at a.cu:7": the innermost and the outermost frame, if others than that shown.
+/// Folders are left out: those of a toolkit's headers are long and say nothing.
 fn inlined(frames: &[Frame], shown: &Frame) -> String {
-    let mut parts = Vec::new();
+    let mut text = String::new();
     for (what, frame) in [("inlined from", frames.first()), ("called at", frames.last())] {
         if let Some(frame) = frame.filter(|frame| *frame != shown) {
-            parts.push(format!("{what} {}:{}", frame.file, frame.line));
+            let file = frame.file.rsplit(['/', '\\']).next().unwrap_or(&frame.file);
+            let _ = write!(text, ", {what} {file}:{}", frame.line);
         }
     }
-    if parts.is_empty() { String::new() } else { format!(" ({})", parts.join(", ")) }
+    text
 }
 
 /// The instruction without its `;`.

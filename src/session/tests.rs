@@ -286,7 +286,7 @@ fn inlined_code_is_shown_where_the_user_calls_it() {
     let finding = &report.findings[0];
     let text = text(&report, Format::Text);
     assert!(text.contains("(2) atomic, 4 bytes, scope gpu"), "{text}");
-    assert!(text.contains("(inlined from atomics.hpp:90)"), "{text}");
+    assert!(text.contains("(2) is this instruction, inlined from atomics.hpp:90"), "{text}");
     assert!(text.contains("--> reverse.cu:5:5"), "{text}");
     let missing = "the read of the flag `out` (`atom.global.add.u32`, reverse.cu:5) is relaxed, with no fence behind it";
     assert_eq!(finding.missing, missing);
