@@ -74,7 +74,7 @@ impl Told<'_, '_> {
             Rule::R004 => format!("scope too narrow: these accesses to {on} leave each other's threads out"),
             Rule::R005 => match &self.finding.missing {
                 Missing::Publication { lock: true, .. } => {
-                    format!("data race on {on}: its lock does not order the critical sections")
+                    format!("data race on {on}: the atomics that guard it do not order the accesses")
                 }
                 _ => format!("unsynchronised publication of {on}"),
             },
@@ -178,7 +178,7 @@ impl Told<'_, '_> {
     ) -> String {
         let flag = match self.context.object(write, write.address) {
             object if object.name.ends_with(" memory") => "the flag".to_owned(),
-            object => format!("{} `{}`", if lock { "the lock" } else { "the flag" }, object.name),
+            object => format!("{} `{}`", if lock { "the lock or counter" } else { "the flag" }, object.name),
         };
         let release = |what: Option<Instead>| {
             let op = self.op(write);
@@ -273,15 +273,21 @@ impl Told<'_, '_> {
                 "give each block a part of {name} of its own, make both accesses atomic, or move one of them to a later launch"
             ),
             Missing::AccessScope => format!("use scope `{scope}` or wider in both (1) and (2)"),
-            Missing::Publication { side, lock, .. } => publish(*side, *lock, scope),
+            Missing::Publication { side, writer, reader, flag_write, .. } => {
+                let flag = match self.context.object(flag_write, flag_write.address) {
+                    object if object.name.ends_with(" memory") => "the flag".to_owned(),
+                    object => format!("`{}`", object.name),
+                };
+                let plain = [writer, reader].into_iter().any(|side| *side == Some(Instead::Plain));
+                publish(*side, &flag, plain, scope)
+            }
             Missing::StreamOrder => self.ordered_launches(),
             Missing::Size => format!("access {name} with one size, or order the accesses"),
             Missing::Barrier { .. } => {
-                "let every thread of the block reach the barrier, or give it the count of those that do".into()
+                "let every thread of the block reach the barrier, or give it the count of those that do"
+                    .into()
             }
-            Missing::Mask { .. } => {
-                "name in the mask exactly the lanes that execute the instruction, as `__activemask()` cannot promise".into()
-            }
+            Missing::Mask { .. } => "name in the mask exactly the lanes that execute the instruction".into(),
         }
     }
 
@@ -328,23 +334,19 @@ impl Told<'_, '_> {
     }
 }
 
-fn publish(side: Side, lock: bool, scope: &str) -> String {
-    let (write, read) =
-        if lock { ("unlocking", "locking") } else { ("writing the flag", "reading the flag") };
+fn publish(side: Side, flag: &str, plain: bool, scope: &str) -> String {
     let fence = match scope {
         "cta" => "`__threadfence_block()`",
         "gpu" => "`__threadfence()`",
         "sys" => "`__threadfence_system()`",
         _ => "`fence.acq_rel.cluster`",
     };
-    let release = format!("put a fence of scope `{scope}`, {fence}, before {write}, or release with it");
-    let acquire = format!("put a fence of scope `{scope}`, {fence}, behind {read}, or acquire with it");
+    let fence = format!("put a fence of scope `{scope}`, {fence},");
+    let atomic = if plain { format!(", and access {flag} atomically") } else { String::new() };
     match side {
-        Side::Release => release,
-        Side::Acquire => acquire,
-        Side::Both => format!(
-            "put a fence of scope `{scope}`, {fence}, before {write} and another behind {read}, and access it atomically"
-        ),
+        Side::Release => format!("{fence} before the write of {flag}{atomic}, or release with that write"),
+        Side::Acquire => format!("{fence} behind the read of {flag}{atomic}, or acquire with that read"),
+        Side::Both => format!("{fence} before the write of {flag} and another behind its read{atomic}"),
     }
 }
 

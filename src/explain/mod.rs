@@ -254,6 +254,10 @@ pub fn order(findings: &mut [Explained]) {
 
 /// Explains a finding.
 pub fn explain(finding: &Finding, context: &Context<'_>) -> Explained {
+    // What one thread did alone has one side, however often it is given.
+    let mut finding = finding.clone();
+    finding.witnesses.dedup();
+    let finding = &finding;
     let accesses: Vec<_> = finding.witnesses.iter().map(|witness| context.facts(witness)).collect();
     let last = finding.witnesses.last();
     // S rules are about instructions; only accesses have an address.
@@ -342,12 +346,14 @@ fn notes(
 fn labels(finding: &Finding, context: &Context<'_>) -> Vec<Label> {
     let several = finding.witnesses.len() > 1;
     let one_site = several && finding.witnesses.windows(2).all(|pair| pair[0].site == pair[1].site);
+    let launches = finding.witnesses.windows(2).any(|pair| pair[0].thread.launch != pair[1].thread.launch);
     let mut source = Vec::new();
     let mut ptx: Vec<Label> = Vec::new();
     for (index, witness) in finding.witnesses.iter().enumerate().rev() {
         let Some(site) = context.site(witness) else { continue };
         let number = if several { format!("({}) ", index + 1) } else { String::new() };
-        let text = format!("{number}{}, {}", doing(site, witness), context.who(witness.thread));
+        let launch = if launches { format!("launch #{} ", witness.thread.launch) } else { String::new() };
+        let text = format!("{number}{}, {launch}{}", doing(site, witness), context.who(witness.thread));
         let frames = site.loc.as_deref().map(frames).unwrap_or_default();
         let primary = source.is_empty() && ptx.is_empty();
         let place = Place::Text { file: context.program.source.clone(), span: instruction(context, site) };

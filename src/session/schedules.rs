@@ -15,7 +15,7 @@ use crate::backend::{
     Backend, BackendError, LaunchEnd, LaunchInfo, Outcome, Plan, Program, RunOptions, Sink,
 };
 use crate::diag::Severity;
-use crate::explain::Memory;
+use crate::explain::{Memory, Sources};
 use crate::finding::{Finding, Rule};
 use crate::instrument::{SiteId, SiteTable};
 use crate::report::{Incomplete, Progress, Reason};
@@ -54,6 +54,7 @@ pub(super) struct Job<'j> {
     pub(super) program: Program<'j>,
     pub(super) sites: &'j Arc<SiteTable>,
     pub(super) plan: &'j Plan,
+    pub(super) sources: &'j Sources,
     pub(super) parts: &'j dyn Parts,
     pub(super) policy: &'j Policy,
     pub(super) progress: &'j dyn Progress,
@@ -68,7 +69,7 @@ impl<'j> Job<'j> {
         let outcome = backend.run(self.program, self.plan, options, &mut tap)?;
         let Tap { infos, ends, .. } = tap;
         let observed = detector.finish();
-        let why = Why { program: self.program, plan: self.plan };
+        let why = Why { program: self.program, plan: self.plan, sources: self.sources };
         Ok(self.gather(&why, &infos, &ends, observed, outcome))
     }
 
