@@ -49,7 +49,7 @@ pub(super) fn bind(
     let several = drafts.len() > 1;
     for (index, draft) in drafts.iter().enumerate() {
         let (Some(entry), specs) = (entries[index], &specs[index]) else { continue };
-        let mut launch = binder.sizes(source, entry, draft);
+        let mut launch = binder.sizes(source, module, entry, draft);
         launch.after = binder.after(draft, index, &selected.index);
         launch.args = match specs {
             Some(specs) => binder.args(source, entry, draft, specs),
@@ -176,7 +176,13 @@ impl Binder {
         }
     }
 
-    fn sizes(&mut self, source: &SourceFile, entry: &Function<'_>, draft: &Draft) -> Launch {
+    fn sizes(
+        &mut self,
+        source: &SourceFile,
+        module: &Module<'_>,
+        entry: &Function<'_>,
+        draft: &Draft,
+    ) -> Launch {
         let kernel = demangle(entry.name.text).short;
         let grid = Sized {
             value: draft.grid.as_ref().map_or_else(|| infer::grid(entry), |g| g.value),
@@ -201,12 +207,17 @@ impl Binder {
         if let Some(shared) = &draft.shared {
             check::shared(shared, &mut self.errors);
         }
+        // A description that is silent means none; without one, kernels that use it would only fault.
+        let assumed = infer::shared(module).filter(|_| draft.place.is_none() && draft.shared.is_none());
+        if let Some(bytes) = assumed {
+            self.notes.push(note(format!("`{kernel}`: {bytes} bytes of dynamic shared memory assumed")));
+        }
         Launch {
             kernel: entry.name.text.into(),
             grid: grid.value,
             block: block.value,
             cluster: cluster.map(|c| c.value),
-            shared: draft.shared.as_ref().map_or(0, |shared| shared.value),
+            shared: draft.shared.as_ref().map(|shared| shared.value).or(assumed).unwrap_or(0),
             stream: draft.stream,
             after: Vec::new(),
             args: Vec::new(),

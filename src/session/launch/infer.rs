@@ -9,7 +9,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::check::{element_type, extent_of};
 use crate::backend::ElementType;
 use crate::isa::{Effect, Space, classify};
-use crate::ptx::ast::{Block, Function, Instruction, Operand, Statement, Variable};
+use crate::ptx::ast::{Block, Function, Instruction, Module, Operand, Statement, VarSpace, Variable};
 
 const GRID: [u32; 3] = [2, 1, 1];
 const BLOCK: [u32; 3] = [128, 1, 1];
@@ -36,6 +36,13 @@ pub(super) enum Guess {
 pub(super) fn grid(entry: &Function<'_>) -> [u32; 3] {
     let cluster = extent_of(entry, ".reqnctapercluster").unwrap_or([1; 3]);
     [0, 1, 2].map(|axis| GRID[axis].saturating_mul(cluster[axis]))
+}
+
+/// Dynamic shared memory when nothing says otherwise and the module has an array for it.
+pub(super) fn shared(module: &Module<'_>) -> Option<u32> {
+    const BYTES: u32 = 16 << 10;
+    let dynamic = |v: &Variable<'_>| v.space == VarSpace::Shared && v.bytes().is_none_or(|bytes| bytes == 0);
+    module.variables().any(dynamic).then_some(BYTES)
 }
 
 /// Threads of a block when the description is silent.

@@ -283,3 +283,11 @@ fn structures_are_given_as_bytes() {
         "error: `p` is `i32`, 4 bytes, which does not fit parameter 1, `scale_param_1` (`.b8[12]`, 12 bytes)";
     assert_eq!(error, expected);
 }
+
+#[test]
+fn dynamic_shared_memory_is_assumed_only_without_a_description() {
+    let ptx = PTX.replace(".visible", ".extern .shared .align 16 .b8 buf[];\n.visible");
+    let shared = |toml| resolve_in(toml, &ptx, LaunchRequest::default()).unwrap().plan.launches[0].shared;
+    assert_eq!(shared(None), 16 << 10);
+    assert_eq!(shared(Some("[[launch]]\ngrid = 1\n")), 0);
+}
