@@ -249,7 +249,7 @@ impl Sink for Tap<'_> {
 
     fn records(&mut self, units: &[Unit]) {
         self.inner.records(units);
-        self.progress.records(units.len() as u64);
+        self.progress.checked(std::mem::size_of_val(units) as u64);
     }
 
     fn end(&mut self, end: &LaunchEnd) {
