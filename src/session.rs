@@ -9,10 +9,12 @@ mod schedules;
 mod suggest;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::backend::{Backend, BackendError, Plan, Program, Region, Sink};
 use crate::diag::Diagnostic;
 use crate::finding::Finding;
+use crate::instrument::SiteTable;
 use crate::ptx;
 use crate::ptx::ast::Module;
 use crate::span::{SourceFile, Span};
@@ -25,10 +27,12 @@ pub use suggest::nearest;
 pub trait Parts: Sync {
     /// The GPU backend, if there is a usable device.
     fn gpu(&self) -> Result<Box<dyn Backend>, BackendError>;
+    /// The name of that device.
+    fn gpu_name(&self) -> Result<String, BackendError>;
     /// An emulator. Every worker thread makes its own.
     fn emulator(&self) -> Result<Box<dyn Backend>, BackendError>;
     /// A fresh engine for one run of a plan.
-    fn detector<'p>(&self, program: Program<'p>, plan: &'p Plan) -> Box<dyn Detector + 'p>;
+    fn detector(&self, sites: &Arc<SiteTable>, plan: &Plan) -> Box<dyn Detector>;
     /// The instrumented text of a program.
     fn instrument(&self, program: Program<'_>) -> Result<String, Box<Diagnostic>>;
 }
@@ -112,3 +116,6 @@ fn header_error(source: &SourceFile, module: &Module<'_>) -> Option<Diagnostic> 
     );
     Some(error.help("compile for 64 bits"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -110,6 +110,13 @@ pub enum Stop {
     },
     /// An access or instruction that may not be.
     Fault(Fault),
+    /// The backend does not know an instruction that was reached. Records up to there stand.
+    Unsupported {
+        /// The instruction, in the PTX text.
+        at: Span,
+        /// One sentence.
+        what: String,
+    },
 }
 
 /// Where lanes of a warp stand.

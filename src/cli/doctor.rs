@@ -8,8 +8,8 @@ use crate::session::Parts;
 pub(super) fn run(console: &mut Console<'_>, parts: &dyn Parts) -> io::Result<u8> {
     let out = &mut *console.streams.out;
     writeln!(out, "ptxrace {}", env!("CARGO_PKG_VERSION"))?;
-    match parts.gpu() {
-        Ok(_) => writeln!(out, "GPU: usable")?,
+    match parts.gpu_name() {
+        Ok(name) => writeln!(out, "GPU: {name}")?,
         Err(error) => writeln!(out, "GPU: {error}")?,
     }
     match parts.emulator() {

@@ -47,7 +47,12 @@ pub(super) fn run(
     if let Err(code) = write_reports(&finished.report, wanted, console)? {
         return Ok(code);
     }
-    for (buffer, (_, path)) in finished.buffers.iter().zip(&dumps) {
+    for (buffer, (name, path)) in finished.buffers.iter().zip(&dumps) {
+        if buffer.contents.is_empty() {
+            let warning = Diagnostic::warning(format!("`--dump {name}`: the run did not come to its end"));
+            report::write_diagnostic(&warning, console.err_style, console.streams.err)?;
+            continue;
+        }
         match path {
             Some(path) => {
                 if let Err(code) = console.write_file(path, &buffer.contents)? {

@@ -49,8 +49,8 @@ impl Told<'_, '_> {
     /// The line of a witness: "line 12 of `a.cu`".
     fn place(&self, witness: &Witness) -> String {
         let Some(site) = self.context.site(witness) else { return "an unknown place".into() };
-        let frame = site.loc.as_deref().and_then(|loc| super::frames(loc).pop());
-        let frame = frame.unwrap_or_else(|| self.context.frame(site));
+        let frames = site.loc.as_deref().map(super::frames).unwrap_or_default();
+        let frame = super::user_frame(&frames).cloned().unwrap_or_else(|| self.context.frame(site));
         format!("{}:{}", frame.file, frame.line)
     }
 
@@ -74,7 +74,7 @@ impl Told<'_, '_> {
             Rule::R004 => format!("scope too narrow: these accesses to {on} leave each other's threads out"),
             Rule::R005 => match &self.finding.missing {
                 Missing::Publication { lock: true, .. } => {
-                    format!("data race on {on}: its lock does not order the critical sections")
+                    format!("data race on {on}: the atomics that guard it do not order the accesses")
                 }
                 _ => format!("unsynchronised publication of {on}"),
             },
@@ -98,6 +98,10 @@ impl Told<'_, '_> {
     }
 
     pub(super) fn missing(&self) -> String {
+        if self.finding.rule == Rule::R010 {
+            return "nothing orders the writes; that all of them stored the same value is the only reason why it does no harm"
+                .into();
+        }
         match &self.finding.missing {
             Missing::WarpBarrier { same_instruction: true, .. } => {
                 "(1) and (2) are lanes of one execution of one instruction, and which lane's value stays is not specified"
@@ -174,7 +178,7 @@ impl Told<'_, '_> {
     ) -> String {
         let flag = match self.context.object(write, write.address) {
             object if object.name.ends_with(" memory") => "the flag".to_owned(),
-            object => format!("{} `{}`", if lock { "the lock" } else { "the flag" }, object.name),
+            object => format!("{} `{}`", if lock { "the lock or counter" } else { "the flag" }, object.name),
         };
         let release = |what: Option<Instead>| {
             let op = self.op(write);
@@ -269,20 +273,21 @@ impl Told<'_, '_> {
                 "give each block a part of {name} of its own, make both accesses atomic, or move one of them to a later launch"
             ),
             Missing::AccessScope => format!("use scope `{scope}` or wider in both (1) and (2)"),
-            Missing::Publication { side, lock, .. } => publish(*side, *lock, scope),
-            Missing::StreamOrder if self.finding.relation == Relation::Host => {
-                "synchronise with the stream before the host touches the memory".into()
+            Missing::Publication { side, writer, reader, flag_write, .. } => {
+                let flag = match self.context.object(flag_write, flag_write.address) {
+                    object if object.name.ends_with(" memory") => "the flag".to_owned(),
+                    object => format!("`{}`", object.name),
+                };
+                let plain = [writer, reader].into_iter().any(|side| *side == Some(Instead::Plain));
+                publish(*side, &flag, plain, scope)
             }
-            Missing::StreamOrder => {
-                "record an event behind the first launch and let the second stream wait for it, or use one stream".into()
-            }
+            Missing::StreamOrder => self.ordered_launches(),
             Missing::Size => format!("access {name} with one size, or order the accesses"),
             Missing::Barrier { .. } => {
-                "let every thread of the block reach the barrier, or give it the count of those that do".into()
+                "let every thread of the block reach the barrier, or give it the count of those that do"
+                    .into()
             }
-            Missing::Mask { .. } => {
-                "name in the mask exactly the lanes that execute the instruction, as `__activemask()` cannot promise".into()
-            }
+            Missing::Mask { .. } => "name in the mask exactly the lanes that execute the instruction".into(),
         }
     }
 
@@ -291,12 +296,22 @@ impl Told<'_, '_> {
         let scope = self.needed();
         let Some((index, witness)) = plain else { return "make both accesses atomic".into() };
         let what = if witness.class == AccessClass::Read { "load" } else { "store" };
-        let sync = match self.finding.relation {
-            Relation::Warp => "a warp barrier",
-            Relation::Block => "a block barrier",
-            _ => "a release and an acquire",
-        };
-        format!("make ({}) a relaxed {what} of scope `{scope}`, or order it with {sync}", index + 1)
+        let atomic = format!("make ({}) a relaxed {what} of scope `{scope}`", index + 1);
+        match self.finding.relation {
+            Relation::Warp => format!("put a warp barrier, `__syncwarp()`, between (1) and (2), or {atomic}"),
+            Relation::Block => {
+                format!("put a block barrier, `__syncthreads()`, between (1) and (2), or {atomic}")
+            }
+            Relation::Launch | Relation::Host => self.ordered_launches(),
+            _ => format!("{atomic}, or order it with a release and an acquire"),
+        }
+    }
+
+    fn ordered_launches(&self) -> String {
+        match self.finding.relation {
+            Relation::Host => "synchronise with the stream before the host touches the memory".into(),
+            _ => "record an event behind the first launch and let the second stream wait for it, or use one stream".into(),
+        }
     }
 
     /// How far both threads had come.
@@ -319,23 +334,19 @@ impl Told<'_, '_> {
     }
 }
 
-fn publish(side: Side, lock: bool, scope: &str) -> String {
-    let (write, read) =
-        if lock { ("unlocking", "locking") } else { ("writing the flag", "reading the flag") };
+fn publish(side: Side, flag: &str, plain: bool, scope: &str) -> String {
     let fence = match scope {
         "cta" => "`__threadfence_block()`",
         "gpu" => "`__threadfence()`",
         "sys" => "`__threadfence_system()`",
         _ => "`fence.acq_rel.cluster`",
     };
-    let release = format!("put a fence of scope `{scope}`, {fence}, before {write}, or release with it");
-    let acquire = format!("put a fence of scope `{scope}`, {fence}, behind {read}, or acquire with it");
+    let fence = format!("put a fence of scope `{scope}`, {fence},");
+    let atomic = if plain { format!(", and access {flag} atomically") } else { String::new() };
     match side {
-        Side::Release => release,
-        Side::Acquire => acquire,
-        Side::Both => format!(
-            "put a fence of scope `{scope}`, {fence}, before {write} and another behind {read}, and access it atomically"
-        ),
+        Side::Release => format!("{fence} before the write of {flag}{atomic}, or release with that write"),
+        Side::Acquire => format!("{fence} behind the read of {flag}{atomic}, or acquire with that read"),
+        Side::Both => format!("{fence} before the write of {flag} and another behind its read{atomic}"),
     }
 }
 

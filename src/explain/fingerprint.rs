@@ -1,7 +1,7 @@
 //! Fingerprints: what makes a finding the same one after a rebuild or an edit elsewhere. No addresses, no line
 //! numbers, no seeds.
 
-use super::{Context, Object, frames};
+use super::{Context, Object, frames, user_frame};
 use crate::finding::{Finding, Witness};
 
 /// 16 hex digits.
@@ -21,8 +21,8 @@ pub(super) fn fingerprint(finding: &Finding, context: &Context<'_>, object: Opti
 /// The source line of an access, else its PTX line, with blanks made even.
 fn line(context: &Context<'_>, witness: &Witness) -> String {
     let Some(site) = context.site(witness) else { return String::new() };
-    let frame = site.loc.as_deref().and_then(|loc| frames(loc).pop());
-    let source = frame.and_then(|frame| context.sources.line(&frame));
+    let frames = site.loc.as_deref().map(frames).unwrap_or_default();
+    let source = user_frame(&frames).and_then(|frame| context.sources.line(frame));
     let text = source.unwrap_or_else(|| context.program.source.slice(site.span).to_owned());
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -15,7 +15,7 @@ use crate::finding::{AccessClass, Finding, Kind, Relation, Rule, ThreadId, Witne
 use crate::instrument::{Site, SiteKind};
 use crate::isa::Marking;
 use names::demangle;
-pub use source::{Frame, Sources, frames};
+pub use source::{Frame, Sources, frames, user_frame};
 
 /// Memory that a launch sees, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -201,11 +201,13 @@ impl Context<'_> {
             demangle(&region.name)
         };
         let offset = at - base(region);
+        // Compilers declare arrays of any type as bytes; then the access tells what an element is.
+        let element = if region.element > 1 { region.element } else { bytes.max(1) };
         Object {
             full: (name.full != name.short).then_some(name.full),
             name: name.short,
             offset,
-            element: offset / region.element.max(1),
+            element: offset / element,
             bytes,
             size: Some(region.bytes),
         }
@@ -252,6 +254,10 @@ pub fn order(findings: &mut [Explained]) {
 
 /// Explains a finding.
 pub fn explain(finding: &Finding, context: &Context<'_>) -> Explained {
+    // What one thread did alone has one side, however often it is given.
+    let mut finding = finding.clone();
+    finding.witnesses.dedup();
+    let finding = &finding;
     let accesses: Vec<_> = finding.witnesses.iter().map(|witness| context.facts(witness)).collect();
     let last = finding.witnesses.last();
     // S rules are about instructions; only accesses have an address.
@@ -339,31 +345,46 @@ fn notes(
 /// Both accesses in the source, the last one first, as it is the one that the message is about; then both in PTX.
 fn labels(finding: &Finding, context: &Context<'_>) -> Vec<Label> {
     let several = finding.witnesses.len() > 1;
+    let one_site = several && finding.witnesses.windows(2).all(|pair| pair[0].site == pair[1].site);
+    let launches = finding.witnesses.windows(2).any(|pair| pair[0].thread.launch != pair[1].thread.launch);
     let mut source = Vec::new();
-    let mut ptx = Vec::new();
+    let mut ptx: Vec<Label> = Vec::new();
     for (index, witness) in finding.witnesses.iter().enumerate().rev() {
         let Some(site) = context.site(witness) else { continue };
         let number = if several { format!("({}) ", index + 1) } else { String::new() };
-        let text = format!("{number}{}, {}", doing(site, witness), context.who(witness.thread));
+        let launch = if launches { format!("launch #{} ", witness.thread.launch) } else { String::new() };
+        let text = format!("{number}{}, {launch}{}", doing(site, witness), context.who(witness.thread));
         let frames = site.loc.as_deref().map(frames).unwrap_or_default();
         let primary = source.is_empty() && ptx.is_empty();
         let place = Place::Text { file: context.program.source.clone(), span: instruction(context, site) };
-        // Code from a header is shown where the user's own code calls it.
-        let Some(outermost) = frames.last() else {
+        let Some(shown) = user_frame(&frames) else {
             ptx.push(Label { place, text, primary });
             continue;
         };
-        let text = match frames.first() {
-            Some(inner) if frames.len() > 1 => format!("{text} (inlined from {}:{})", inner.file, inner.line),
-            _ => text,
+        source.push(context.sources.label(shown, text, primary));
+        let text = match (several, one_site) {
+            (_, true) if ptx.is_empty() => "both are this instruction".to_owned(),
+            (_, true) => continue,
+            (true, false) => format!("({}) is this instruction", index + 1),
+            (false, false) => "this instruction".to_owned(),
         };
-        source.push(context.sources.label(outermost, text, primary));
-        let text =
-            if several { format!("({}) is this instruction", index + 1) } else { "this instruction".into() };
-        ptx.push(Label { place, text, primary: false });
+        ptx.push(Label { place, text: text + &inlined(&frames, shown), primary: false });
     }
     source.append(&mut ptx);
     source
+}
+
+/// ", inlined from atomics.hpp:90, called at a.cu:7": the innermost and the outermost frame, if others than that shown.
+/// Folders are left out: those of a toolkit's headers are long and say nothing.
+fn inlined(frames: &[Frame], shown: &Frame) -> String {
+    let mut text = String::new();
+    for (what, frame) in [("inlined from", frames.first()), ("called at", frames.last())] {
+        if let Some(frame) = frame.filter(|frame| *frame != shown) {
+            let file = frame.file.rsplit(['/', '\\']).next().unwrap_or(&frame.file);
+            let _ = write!(text, ", {what} {file}:{}", frame.line);
+        }
+    }
+    text
 }
 
 /// The instruction without its `;`.
@@ -395,6 +416,3 @@ fn doing(site: &Site, witness: &Witness) -> String {
     let scope = scope.map(|scope| format!(", scope {}", scope.name())).unwrap_or_default();
     format!("{marked}, {bytes}{scope}")
 }
-
-#[cfg(test)]
-mod tests;

@@ -13,6 +13,8 @@ pub struct Name {
 
 /// Demangles a C++ or Rust symbol. Others are returned as they are.
 pub fn demangle(symbol: &str) -> Name {
+    // A variable that the compiler has split has the number of the part behind its name.
+    let symbol = symbol.split_once("_$_").map_or(symbol, |(whole, _)| whole);
     if let Some(name) = local_variable(symbol) {
         return Name { short: name.into(), full: symbol.into() };
     }
@@ -84,6 +86,7 @@ mod tests {
             ("_ZN12_GLOBAL__N_15totalE", "total", "(anonymous namespace)::total"),
             ("__cuda_local_var_38556_33_non_const_ok", "ok", "__cuda_local_var_38556_33_non_const_ok"),
             ("_ZN4core3fmt5write17h0123456789abcdefE", "write", "core::fmt::write"),
+            ("_ZZ25k_replicated_result_storeE1r_$_0", "r", "k_replicated_result_store::r"),
             ("_Zbroken", "_Zbroken", "_Zbroken"),
         ];
         for (symbol, short, full) in cases {

@@ -28,6 +28,13 @@ pub fn frames(loc: &SourceLoc) -> Vec<Frame> {
     std::iter::once(own).chain(calls).collect()
 }
 
+/// The frame to show: the innermost one in the file where the outermost is, which is the user's. Code from a header is
+/// so shown where the user's own code calls it.
+pub fn user_frame(frames: &[Frame]) -> Option<&Frame> {
+    let outermost = frames.last()?;
+    frames.iter().find(|frame| frame.file == outermost.file)
+}
+
 /// Reads sources beside a PTX file, each once.
 #[derive(Debug, Default)]
 pub struct Sources {
@@ -75,13 +82,33 @@ fn statement(line: &str, column: u32) -> Option<std::ops::Range<usize>> {
     let code = line.split_once("//").map_or(line, |(code, _)| code).trim_end();
     let end = if code.len() > indent { code.len() } else { line.trim_end().len() };
     let column = (column as usize).saturating_sub(1);
-    let start =
-        if column > indent && column < end && line.is_char_boundary(column) { column } else { indent };
-    let end = match line.get(start..end)?.find([';', '{', '}']) {
-        Some(stop) if stop > 0 => start + stop,
-        _ => end,
+    let within = column > indent && column < end && line.is_char_boundary(column);
+    let start = if within { column } else { indent };
+    // Columns count in the text that the compiler saw, where macros such as `__global__` are longer. One that points
+    // into a word, or behind a bracket that closes first, is off; then the whole line is meant.
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let inside_word = line[..start].ends_with(is_word) && line[start..].starts_with(is_word);
+    let (start, end) = match statement_end(line.get(start..end)?) {
+        Some(length) if !inside_word => (start, start + length),
+        _ => (indent, end),
     };
     (start < end).then_some(start..end)
+}
+
+/// Where a statement ends: at the first `;` or brace outside of brackets. `None` if a bracket closes that was not
+/// opened.
+fn statement_end(code: &str) -> Option<usize> {
+    let mut depth = 0;
+    for (at, c) in code.char_indices() {
+        match c {
+            '(' | '[' => depth += 1,
+            ')' | ']' if depth == 0 => return None,
+            ')' | ']' => depth -= 1,
+            ';' | '{' | '}' if depth == 0 && at > 0 => return Some(at),
+            _ => {}
+        }
+    }
+    Some(code.len())
 }
 
 #[cfg(test)]
@@ -95,6 +122,11 @@ mod tests {
         assert_eq!(at("  a = 1; b = 2; // two", 10), Some("b = 2"));
         assert_eq!(at("  if (ok) out[i] = 1", 0), Some("if (ok) out[i] = 1"));
         assert_eq!(at("  a = 1;", 80), Some("a = 1"));
+        assert_eq!(at("  for (i = 0; i < n; ++i) f(i);", 3), Some("for (i = 0; i < n; ++i) f(i)"));
+        let off = "void f(int* out) { out[0] = 1; }";
+        assert_eq!(at(off, 20), Some("out[0] = 1"));
+        assert_eq!(at(off, 15), Some(off));
+        assert_eq!(at(off, 13), Some(off));
         assert_eq!(at("}", 1), Some("}"));
         assert_eq!(at("   ", 2), None);
     }

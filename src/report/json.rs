@@ -179,6 +179,3 @@ fn access(access: &AccessFacts) -> Access<'_> {
         }),
     }
 }
-
-#[cfg(test)]
-mod tests;

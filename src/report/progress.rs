@@ -9,8 +9,8 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 pub trait Progress: Sync {
     /// So many schedules will be run.
     fn begin(&self, schedules: u64);
-    /// More records have been checked.
-    fn records(&self, more: u64);
+    /// So many more bytes of records have been checked.
+    fn checked(&self, bytes: u64);
     /// A schedule has been run.
     fn schedule(&self);
     /// All have.
@@ -23,7 +23,7 @@ pub struct Silent;
 
 impl Progress for Silent {
     fn begin(&self, _: u64) {}
-    fn records(&self, _: u64) {}
+    fn checked(&self, _: u64) {}
     fn schedule(&self) {}
     fn end(&self) {}
 }
@@ -32,13 +32,13 @@ impl Progress for Silent {
 #[derive(Debug)]
 pub struct Bar {
     bar: ProgressBar,
-    records: AtomicU64,
+    bytes: AtomicU64,
 }
 
 impl Bar {
     /// A bar that is not drawn yet.
     pub fn new() -> Self {
-        Self { bar: ProgressBar::hidden(), records: AtomicU64::new(0) }
+        Self { bar: ProgressBar::hidden(), bytes: AtomicU64::new(0) }
     }
 }
 
@@ -52,9 +52,9 @@ impl Progress for Bar {
     fn begin(&self, schedules: u64) {
         let template = if schedules > 1 {
             self.bar.set_length(schedules);
-            "{bar:30} {pos}/{len} schedules, {msg} records, {elapsed}"
+            "{bar:30} {pos}/{len} schedules, {msg} MiB of records, {elapsed}"
         } else {
-            "{spinner} {msg} records, {elapsed}"
+            "{spinner} {msg} MiB of records, {elapsed}"
         };
         if let Ok(style) = ProgressStyle::with_template(template) {
             self.bar.set_style(style);
@@ -64,11 +64,12 @@ impl Progress for Bar {
         self.bar.enable_steady_tick(Duration::from_millis(500));
     }
 
-    fn records(&self, more: u64) {
-        let records = self.records.fetch_add(more, Ordering::Relaxed) + more;
-        // Messages are allocated, so not every call makes one.
-        if records / 65_536 != (records - more) / 65_536 {
-            self.bar.set_message(records.to_string());
+    fn checked(&self, bytes: u64) {
+        let before = self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        let mebibytes = |bytes: u64| bytes >> 20;
+        // Messages are allocated, so only one that changes is made.
+        if mebibytes(before) != mebibytes(before + bytes) {
+            self.bar.set_message(mebibytes(before + bytes).to_string());
         }
     }
 

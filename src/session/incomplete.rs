@@ -5,6 +5,7 @@ use std::fmt::Write;
 use crate::backend::{BackendError, Fault, FaultKind, LaunchEnd, Plan, Program, Stop, WarpPosition};
 use crate::diag::{Diagnostic, Severity};
 use crate::explain::names::demangle;
+use crate::explain::{Sources, frames, user_frame};
 use crate::instrument::Unlogged;
 use crate::ptx::SourceLoc;
 use crate::report::{Incomplete, Reason};
@@ -17,6 +18,7 @@ const MAX_POSITIONS: usize = 6;
 pub(super) struct Why<'w> {
     pub(super) program: Program<'w>,
     pub(super) plan: &'w Plan,
+    pub(super) sources: &'w Sources,
 }
 
 fn warning(message: &str) -> Diagnostic {
@@ -39,6 +41,28 @@ impl Why<'_> {
             Some(loc) => format!("{ptx} ({}:{})", loc.file, loc.line),
             None => ptx,
         }
+    }
+
+    /// Adds a place: in the source if it is known, and in the PTX text.
+    fn place(
+        &self,
+        mut diagnostic: Diagnostic,
+        at: Span,
+        loc: Option<&SourceLoc>,
+        text: String,
+    ) -> Diagnostic {
+        let frames = loc.map(frames).unwrap_or_default();
+        let Some(frame) = user_frame(&frames) else {
+            return diagnostic.at(self.program.source, self.first_line(at), text);
+        };
+        let primary = diagnostic.labels.is_empty();
+        diagnostic.labels.push(self.sources.label(frame, text, primary));
+        diagnostic.at(self.program.source, self.first_line(at), "this instruction")
+    }
+
+    /// The source of an instruction, if it is logged.
+    fn loc(&self, at: Span) -> Option<&SourceLoc> {
+        self.program.sites.at(at)?.loc.as_deref()
     }
 
     /// The instruction at a place, without guard text behind it.
@@ -73,7 +97,8 @@ impl Why<'_> {
         let line = self.line(unlogged.span, unlogged.loc.as_deref());
         let detail = format!("`{}` at {line}: {}", unlogged.opcode, unlogged.why);
         let message = format!("`{}` was executed but not checked", unlogged.opcode);
-        let diagnostic = warning(&message).at(self.program.source, unlogged.span, unlogged.why.clone());
+        let loc = unlogged.loc.as_deref();
+        let diagnostic = self.place(warning(&message), unlogged.span, loc, unlogged.why.clone());
         Incomplete { reason: Reason::UnknownInstruction, detail, diagnostic }
     }
 
@@ -100,6 +125,7 @@ impl Why<'_> {
                 let diagnostic = self.positions(warning("deadlock: no warp can go on"), warps);
                 Incomplete { reason: Reason::Deadlock, detail, diagnostic }
             }
+            Stop::Unsupported { at, what } => self.unsupported(Some(*at), what),
             Stop::Fault(fault) => self.fault(fault),
         }
     }
@@ -108,8 +134,7 @@ impl Why<'_> {
     fn waiting(&self, warps: &[WarpPosition]) -> String {
         let mut text = String::new();
         for warp in warps.iter().take(MAX_POSITIONS) {
-            let at = self.program.sites.at(warp.at).and_then(|site| site.loc.clone());
-            let line = self.line(warp.at, at.as_deref());
+            let line = self.line(warp.at, self.loc(warp.at));
             let _ = write!(
                 text,
                 "; block {} warp {} at `{}`, {line}",
@@ -145,7 +170,7 @@ impl Why<'_> {
             let waiting = if waiting.is_empty() { String::new() } else { format!(": waiting for {waiting}") };
             let text =
                 format!("{}{more}{waiting}", who.iter().take(3).cloned().collect::<Vec<_>>().join(", "));
-            diagnostic = diagnostic.at(self.program.source, self.first_line(*at), text);
+            diagnostic = self.place(diagnostic, *at, self.loc(*at), text);
         }
         if places.len() > MAX_POSITIONS {
             diagnostic =
@@ -170,40 +195,41 @@ impl Why<'_> {
         };
         let detail = &fault.detail;
         let said = if detail.is_empty() { what.to_owned() } else { format!("{what}: {detail}") };
-        let site = fault.at.and_then(|at| self.program.sites.at(at));
-        let line =
-            fault.at.map(|at| format!(" at {}", self.line(at, site.and_then(|site| site.loc.as_deref()))));
+        let line = fault.at.map(|at| format!(" at {}", self.line(at, self.loc(at))));
         let thread =
             fault.thread.map(|(block, thread)| format!("block {} thread {}", show(block), show(thread)));
         let mut diagnostic = Diagnostic { severity: Severity::Error, code, ..warning(&said) };
         if let Some(at) = fault.at {
             let who = thread.clone().unwrap_or_default();
-            diagnostic = diagnostic.at(self.program.source, self.first_line(at), who);
+            diagnostic = self.place(diagnostic, at, self.loc(at), who);
         }
         diagnostic = diagnostic.note(format!("kernel {}", self.kernel(fault.launch)));
-        if let Some(loc) = site.and_then(|site| site.loc.as_deref()) {
-            diagnostic = diagnostic.note(format!("source: {}:{}", loc.file, loc.line));
-        }
-        diagnostic = diagnostic.note("the run stopped there; what would have followed was not checked");
+        diagnostic = diagnostic.note("what would have followed was not checked");
         let code = code.map(|code| format!("{code} ")).unwrap_or_default();
         let thread = thread.map(|thread| format!(", {thread}")).unwrap_or_default();
         let detail = format!("{code}{said}{}{thread}", line.unwrap_or_default());
         Incomplete { reason: Reason::Fault, detail, diagnostic }
     }
 
+    /// The backend does not know an instruction.
+    fn unsupported(&self, at: Option<Span>, what: &str) -> Incomplete {
+        let Some(at) = at else {
+            let (reason, detail) = (Reason::UnknownInstruction, what.to_owned());
+            return Incomplete { reason, detail, diagnostic: warning(what) };
+        };
+        let line = self.line(at, self.loc(at));
+        let detail = format!("`{}` at {line}: {what}", self.opcode(at));
+        let diagnostic = self
+            .place(warning(what), at, self.loc(at), "the run stopped here".into())
+            .note("what would have followed was not checked");
+        Incomplete { reason: Reason::UnknownInstruction, detail, diagnostic }
+    }
+
     /// A backend that could not run the program at all, if that is not the user's fault.
     pub(super) fn backend(&self, error: &BackendError) -> Option<Incomplete> {
         let detail = error.to_string();
         match error {
-            BackendError::Unsupported { at, .. } => {
-                let line = at.map(|at| format!(" at {}", self.line(at, None))).unwrap_or_default();
-                let mut diagnostic = warning(&detail);
-                if let Some(at) = at {
-                    diagnostic = diagnostic.at(self.program.source, self.first_line(*at), "this instruction");
-                }
-                let detail = format!("{detail}{line}");
-                Some(Incomplete { reason: Reason::UnknownInstruction, detail, diagnostic })
-            }
+            BackendError::Unsupported { at, .. } => Some(self.unsupported(*at, &detail)),
             BackendError::Driver { .. } => {
                 let diagnostic = warning(&detail).help("`--backend emu` runs without the driver");
                 Some(Incomplete { reason: Reason::Device, detail, diagnostic })

@@ -1,8 +1,12 @@
 //! The parts of this build.
 
-use super::{Detector, Parts};
+use std::sync::Arc;
+
+use super::{Detector, Observed, Parts};
 use crate::backend::{Backend, BackendError, Plan, Program};
 use crate::diag::Diagnostic;
+use crate::engine::Engine;
+use crate::instrument::{CallMode, SiteTable, instrument};
 
 /// The backends, the engine and the instrumenter of this build.
 #[derive(Clone, Copy, Debug)]
@@ -17,25 +21,46 @@ impl Parts for Linked {
         Err(BackendError::NoDevice("this build has no emulator".into()))
     }
 
-    fn detector<'p>(&self, _: Program<'p>, _: &'p Plan) -> Box<dyn Detector + 'p> {
-        Box::new(Unlinked)
+    fn detector(&self, sites: &Arc<SiteTable>, plan: &Plan) -> Box<dyn Detector> {
+        Box::new(Engine::new(Arc::clone(sites), plan))
     }
 
-    fn instrument(&self, _: Program<'_>) -> Result<String, Box<Diagnostic>> {
-        Err(Box::new(Diagnostic::error("this build cannot instrument")))
+    fn gpu_name(&self) -> Result<String, BackendError> {
+        Err(BackendError::NoDevice("this build has no GPU backend".into()))
+    }
+
+    fn instrument(&self, program: Program<'_>) -> Result<String, Box<Diagnostic>> {
+        let instrumented =
+            instrument(program.source.text(), program.module, program.sites, CallMode::default());
+        instrumented.map(|instrumented| instrumented.text).map_err(|error| {
+            let diagnostic = Diagnostic::error(error.to_string());
+            Box::new(match error.span() {
+                Some(at) => diagnostic.at(program.source, at, "here"),
+                None => diagnostic,
+            })
+        })
     }
 }
 
-struct Unlinked;
-
-impl crate::backend::Sink for Unlinked {
-    fn begin(&mut self, _: &crate::backend::LaunchInfo) {}
-    fn records(&mut self, _: &[crate::abi::Unit]) {}
-    fn end(&mut self, _: &crate::backend::LaunchEnd) {}
-}
-
-impl Detector for Unlinked {
-    fn finish(self: Box<Self>) -> super::Observed {
-        super::Observed::default()
+impl Detector for Engine {
+    fn finish(self: Box<Self>) -> Observed {
+        let report = Self::finish(*self);
+        let mut shared = Vec::new();
+        for launch in report.launches {
+            let index = launch.index as usize;
+            if shared.len() <= index {
+                shared.resize(index + 1, Vec::new());
+            }
+            shared[index] = launch.shared;
+        }
+        let mut degraded = Vec::new();
+        if report.degraded > 0 {
+            degraded.push(format!(
+                "{} strong operations have no order that explains their values",
+                report.degraded
+            ));
+        }
+        degraded.extend(report.damaged.map(|damage| format!("records are damaged: {damage}")));
+        Observed { findings: report.findings, shared, degraded }
     }
 }

@@ -1,6 +1,7 @@
 //! `ptxrace run`: file in, report out.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use super::incomplete::Why;
 use super::launch::{self, LaunchRequest, Resolved};
@@ -75,19 +76,20 @@ pub fn run(
     let module = super::parse(&source)?;
     let resolved = launch::resolve(&source, &module, &request.launch)?;
     let dumps = dumps(request, &resolved)?;
-    let sites = SiteTable::new(&module);
+    let sites = Arc::new(SiteTable::new(&module));
     let program = Program { source: &source, module: &module, sites: &sites };
     let plan = &resolved.plan;
-    let job = Job { program, plan, parts, policy: &request.policy, progress };
+    let sources = Sources::beside(&request.file);
+    let job =
+        Job { program, sites: &sites, plan, sources: &sources, parts, policy: &request.policy, progress };
 
     progress.begin(request.schedules);
     let ran = execute(request, &job);
     progress.end();
     let (backend, all) = ran?;
 
-    let sources = Sources::beside(&request.file);
     let mut findings: Vec<_> =
-        all.found.iter().map(|found| explained(found, request, &job, &sources, backend)).collect();
+        all.found.iter().map(|found| explained(found, request, &job, backend)).collect();
     explain::order(&mut findings);
     let verdict = if findings.iter().any(|finding| finding.severity == Severity::Error) {
         Verdict::Race
@@ -182,7 +184,7 @@ fn execute(request: &Request, job: &Job<'_>) -> Result<(&'static str, All), Vec<
     match ran {
         Ok(all) => Ok((name, all)),
         Err(error) => {
-            let why = Why { program: job.program, plan: job.plan };
+            let why = Why { program: job.program, plan: job.plan, sources: job.sources };
             let incomplete: Vec<Incomplete> = why.backend(&error).into_iter().collect();
             if incomplete.is_empty() {
                 return Err(vec![refused(&error)]);
@@ -202,7 +204,7 @@ fn refused(error: &BackendError) -> Diagnostic {
     }
 }
 
-fn explained(found: &Found, request: &Request, job: &Job<'_>, sources: &Sources, backend: &str) -> Explained {
+fn explained(found: &Found, request: &Request, job: &Job<'_>, backend: &str) -> Explained {
     // A GPU's schedule has no seed.
     let replay = match backend {
         "gpu" => format!("{} --backend gpu", request.command),
@@ -212,7 +214,7 @@ fn explained(found: &Found, request: &Request, job: &Job<'_>, sources: &Sources,
         program: job.program,
         plan: job.plan,
         memory: &found.memory,
-        sources,
+        sources: job.sources,
         replay: &replay,
         schedules: (request.schedules > 1).then_some((found.schedules, request.schedules)),
     };

@@ -14,9 +14,10 @@ use crate::abi::Unit;
 use crate::backend::{
     Backend, BackendError, LaunchEnd, LaunchInfo, Outcome, Plan, Program, RunOptions, Sink,
 };
-use crate::explain::Memory;
+use crate::diag::Severity;
+use crate::explain::{Memory, Sources};
 use crate::finding::{Finding, Rule};
-use crate::instrument::SiteId;
+use crate::instrument::{SiteId, SiteTable};
 use crate::report::{Incomplete, Progress, Reason};
 
 /// What one schedule gave.
@@ -51,7 +52,9 @@ pub(super) struct All {
 #[derive(Clone, Copy)]
 pub(super) struct Job<'j> {
     pub(super) program: Program<'j>,
+    pub(super) sites: &'j Arc<SiteTable>,
     pub(super) plan: &'j Plan,
+    pub(super) sources: &'j Sources,
     pub(super) parts: &'j dyn Parts,
     pub(super) policy: &'j Policy,
     pub(super) progress: &'j dyn Progress,
@@ -60,13 +63,13 @@ pub(super) struct Job<'j> {
 impl<'j> Job<'j> {
     /// Runs one schedule.
     pub(super) fn one(&self, backend: &mut dyn Backend, options: &RunOptions) -> Result<One, BackendError> {
-        let mut detector = self.parts.detector(self.program, self.plan);
+        let mut detector = self.parts.detector(self.sites, self.plan);
         let mut tap =
             Tap { inner: &mut *detector, progress: self.progress, infos: Vec::new(), ends: Vec::new() };
         let outcome = backend.run(self.program, self.plan, options, &mut tap)?;
         let Tap { infos, ends, .. } = tap;
         let observed = detector.finish();
-        let why = Why { program: self.program, plan: self.plan };
+        let why = Why { program: self.program, plan: self.plan, sources: self.sources };
         Ok(self.gather(&why, &infos, &ends, observed, outcome))
     }
 
@@ -147,9 +150,9 @@ impl<'j> Job<'j> {
     }
 }
 
-type Key = (Rule, Vec<SiteId>);
+type Key = (Rule, Severity, Vec<SiteId>);
 
-/// Findings of many schedules by rule and sites.
+/// Findings of many schedules by rule, severity and sites, which is how the engine groups those of one.
 #[derive(Default)]
 struct United {
     found: DashMap<Key, Found, FxBuildHasher>,
@@ -169,7 +172,7 @@ impl United {
         for finding in one.findings {
             let mut sites: Vec<_> = finding.witnesses.iter().map(|witness| witness.site).collect();
             sites.sort_unstable();
-            let key = (finding.rule, sites);
+            let key = (finding.rule, finding.severity, sites);
             let again = seen.contains(&key);
             let new = Found { finding, memory: one.memory.clone(), seed, schedules: 1 };
             match self.found.entry(key.clone()) {
@@ -212,10 +215,9 @@ impl United {
     }
 }
 
-/// What is shown of several: the worst, then the widest, then the first seed; so its replay shows just that.
+/// What is shown of several: the widest distance, then the first seed; so its replay shows just that.
 fn rank(found: &Found) -> impl Ord {
-    let Finding { severity, relation, .. } = found.finding;
-    (std::cmp::Reverse(severity), std::cmp::Reverse(relation), found.seed)
+    (std::cmp::Reverse(found.finding.relation), found.seed)
 }
 
 /// Each reason once. Positions of a stopped run differ between schedules and say nothing new.
@@ -247,7 +249,7 @@ impl Sink for Tap<'_> {
 
     fn records(&mut self, units: &[Unit]) {
         self.inner.records(units);
-        self.progress.records(units.len() as u64);
+        self.progress.checked(std::mem::size_of_val(units) as u64);
     }
 
     fn end(&mut self, end: &LaunchEnd) {

@@ -49,7 +49,7 @@ pub(super) fn bind(
     let several = drafts.len() > 1;
     for (index, draft) in drafts.iter().enumerate() {
         let (Some(entry), specs) = (entries[index], &specs[index]) else { continue };
-        let mut launch = binder.sizes(source, entry, draft);
+        let mut launch = binder.sizes(source, module, entry, draft);
         launch.after = binder.after(draft, index, &selected.index);
         launch.args = match specs {
             Some(specs) => binder.args(source, entry, draft, specs),
@@ -176,10 +176,18 @@ impl Binder {
         }
     }
 
-    fn sizes(&mut self, source: &SourceFile, entry: &Function<'_>, draft: &Draft) -> Launch {
+    fn sizes(
+        &mut self,
+        source: &SourceFile,
+        module: &Module<'_>,
+        entry: &Function<'_>,
+        draft: &Draft,
+    ) -> Launch {
         let kernel = demangle(entry.name.text).short;
-        let grid =
-            Sized { value: draft.grid.as_ref().map_or(infer::GRID, |g| g.value), given: draft.grid.as_ref() };
+        let grid = Sized {
+            value: draft.grid.as_ref().map_or_else(|| infer::grid(entry), |g| g.value),
+            given: draft.grid.as_ref(),
+        };
         let block = Sized {
             value: draft.block.as_ref().map_or_else(|| infer::block(entry), |b| b.value),
             given: draft.block.as_ref(),
@@ -191,19 +199,25 @@ impl Binder {
         }
         check::grid(&grid, &mut self.errors);
         check::block(source, entry, &block, &mut self.errors);
-        let cluster = draft.cluster.as_ref();
+        let required = check::required_cluster(source, entry);
+        let cluster = draft.cluster.as_ref().or(required.as_ref());
         if let Some(cluster) = cluster {
             check::cluster(cluster, grid.value, &mut self.errors);
         }
         if let Some(shared) = &draft.shared {
             check::shared(shared, &mut self.errors);
         }
+        // A description that is silent means none; without one, kernels that use it would only fault.
+        let assumed = infer::shared(module).filter(|_| draft.place.is_none() && draft.shared.is_none());
+        if let Some(bytes) = assumed {
+            self.notes.push(note(format!("`{kernel}`: {bytes} bytes of dynamic shared memory assumed")));
+        }
         Launch {
             kernel: entry.name.text.into(),
             grid: grid.value,
             block: block.value,
-            cluster: cluster.map(|c| c.value).or_else(|| check::extent_of(entry, ".reqnctapercluster")),
-            shared: draft.shared.as_ref().map_or(0, |shared| shared.value),
+            cluster: cluster.map(|c| c.value),
+            shared: draft.shared.as_ref().map(|shared| shared.value).or(assumed).unwrap_or(0),
             stream: draft.stream,
             after: Vec::new(),
             args: Vec::new(),

@@ -181,6 +181,13 @@ pub(super) fn block(
     }
 }
 
+/// The cluster that the entry demands.
+pub(super) fn required_cluster(source: &SourceFile, entry: &Function<'_>) -> Option<Located<[u32; 3]>> {
+    let value = extent_of(entry, ".reqnctapercluster")?;
+    let span = entry.directives.iter().find(|d| d.name.text == ".reqnctapercluster")?.span;
+    Some(Located { value, file: source.clone(), span })
+}
+
 /// Checks the cluster against the grid.
 pub(super) fn cluster(cluster: &Located<[u32; 3]>, grid: [u32; 3], errors: &mut Vec<Diagnostic>) {
     let size = product(cluster.value);

@@ -9,10 +9,9 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use super::check::{element_type, extent_of};
 use crate::backend::ElementType;
 use crate::isa::{Effect, Space, classify};
-use crate::ptx::ast::{Block, Function, Instruction, Operand, Statement, Variable};
+use crate::ptx::ast::{Block, Function, Instruction, Module, Operand, Statement, VarSpace, Variable};
 
-/// Grid when nothing says otherwise.
-pub(super) const GRID: [u32; 3] = [2, 1, 1];
+const GRID: [u32; 3] = [2, 1, 1];
 const BLOCK: [u32; 3] = [128, 1, 1];
 /// Elements of a buffer at least, and at most however large the grid is.
 const ELEMENTS: std::ops::RangeInclusive<u64> = 1024..=1 << 28;
@@ -31,6 +30,19 @@ pub(super) enum Guess {
     Scalar(ElementType),
     /// Something else, such as a structure, of so many bytes.
     Opaque(u64),
+}
+
+/// Blocks when the description is silent: two, or two clusters where the kernel demands clusters.
+pub(super) fn grid(entry: &Function<'_>) -> [u32; 3] {
+    let cluster = extent_of(entry, ".reqnctapercluster").unwrap_or([1; 3]);
+    [0, 1, 2].map(|axis| GRID[axis].saturating_mul(cluster[axis]))
+}
+
+/// Dynamic shared memory when nothing says otherwise and the module has an array for it.
+pub(super) fn shared(module: &Module<'_>) -> Option<u32> {
+    const BYTES: u32 = 16 << 10;
+    let dynamic = |v: &Variable<'_>| v.space == VarSpace::Shared && v.bytes().is_none_or(|bytes| bytes == 0);
+    module.variables().any(dynamic).then_some(BYTES)
 }
 
 /// Threads of a block when the description is silent.
