@@ -1,5 +1,6 @@
 //! What runs a program and yields records: the trait that both executors implement, and what they are given.
 
+pub mod gpu;
 pub mod plan;
 
 use std::time::Duration;

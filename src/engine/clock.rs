@@ -54,7 +54,11 @@ impl WarpClock {
             Self::All(time) => self.raise(u32::MAX, *time),
             Self::Lanes(theirs) => {
                 let own: [Time; 32] = std::array::from_fn(|lane| self.get(lane as u8).max(theirs[lane]));
-                *self = if own.iter().all(|t| *t == own[0]) { Self::All(own[0]) } else { Self::Lanes(Box::new(own)) };
+                *self = if own.iter().all(|t| *t == own[0]) {
+                    Self::All(own[0])
+                } else {
+                    Self::Lanes(Box::new(own))
+                };
             }
         }
     }
@@ -165,7 +169,13 @@ impl Clock {
         match clock.warps.binary_search_by_key(&warp, |(w, _)| *w) {
             Err(_) => 0,
             Ok(at) => match &clock.warps[at].1 {
-                WarpClock::All(own) => if *own >= time { mask } else { 0 },
+                WarpClock::All(own) => {
+                    if *own >= time {
+                        mask
+                    } else {
+                        0
+                    }
+                }
                 WarpClock::Lanes(times) => {
                     let known = times.iter().enumerate().filter(|(_, own)| **own >= time);
                     known.fold(0, |all, (lane, _)| all | 1 << lane) & mask

@@ -260,9 +260,10 @@ impl Orderer {
         blocks.sort_by_key(|(block, _)| *block);
         for (block, state) in blocks {
             report_stuck(block, &state, handler);
-            let stranded = state.warps.iter().any(|warp| {
-                warp.queue.units.get(warp.queue.head..).is_some_and(|rest| !rest.is_empty())
-            });
+            let stranded = state
+                .warps
+                .iter()
+                .any(|warp| warp.queue.units.get(warp.queue.head..).is_some_and(|rest| !rest.is_empty()));
             self.degraded += u64::from(stranded);
         }
         self.pool.clear();
@@ -433,7 +434,9 @@ impl Orderer {
                 at += unit_count(*header);
                 continue;
             }
-            let Some(record) = queue.units.get(at..).and_then(|units| decode(units).ok().flatten()) else { break };
+            let Some(record) = queue.units.get(at..).and_then(|units| decode(units).ok().flatten()) else {
+                break;
+            };
             let length = record.units().len();
             let waiting = self.waiting(key);
             if (blocked | waiting) & full == full {
@@ -582,7 +585,9 @@ impl Orderer {
     fn complete(&mut self, block_id: u32, id: u32, handler: &mut impl Handler) {
         let Some(block) = self.blocks.get_mut(&block_id) else { return };
         let threads = Threads { exists: &block.exists, exited: &block.exited };
-        let Some(phase) = block.phases.get_mut(&id).filter(|phase| phase.is_complete(threads)) else { return };
+        let Some(phase) = block.phases.get_mut(&id).filter(|phase| phase.is_complete(threads)) else {
+            return;
+        };
         let waiters = phase.waiters();
         phase.reset();
         for (warp, mask) in &waiters {
@@ -592,7 +597,14 @@ impl Orderer {
         handler.event(Event::BarrierDone { block: block_id, id, waiters: &waiters });
     }
 
-    fn gather(&mut self, key: WarpKey, site: SiteId, record: &Record<'_>, orders: bool, handler: &mut impl Handler) {
+    fn gather(
+        &mut self,
+        key: WarpKey,
+        site: SiteId,
+        record: &Record<'_>,
+        orders: bool,
+        handler: &mut impl Handler,
+    ) {
         let (block, warp) = (key.block, key.warp);
         for (rank, lane) in record.lanes().enumerate() {
             let given = record.a(rank) as u32;
@@ -643,7 +655,8 @@ impl Orderer {
         let Some(block) = self.blocks.get_mut(&key.block) else { return };
         block.exited[usize::from(key.warp)] |= mask & block.exists[usize::from(key.warp)];
         let last = block.all_exited();
-        let mut ids: Vec<u32> = block.phases.iter().filter(|(_, p)| !p.is_idle()).map(|(id, _)| *id).collect();
+        let mut ids: Vec<u32> =
+            block.phases.iter().filter(|(_, p)| !p.is_idle()).map(|(id, _)| *id).collect();
         ids.sort_unstable();
         handler.event(Event::Exit { block: key.block, warp: key.warp, mask, last });
         for id in ids {
@@ -713,9 +726,12 @@ fn rest_mask(units: &[Unit], mut at: usize) -> u32 {
 
 /// Barriers and masks that keep lanes waiting although no lane of the block runs any more.
 fn report_stuck(block: u32, state: &BlockState, handler: &mut impl Handler) {
-    let runs = state.warps.iter().zip(&state.exists).zip(&state.exited).any(|((warp, exists), exited)| {
-        exists & !exited & !warp.waiting != 0
-    });
+    let runs = state
+        .warps
+        .iter()
+        .zip(&state.exists)
+        .zip(&state.exited)
+        .any(|((warp, exists), exited)| exists & !exited & !warp.waiting != 0);
     if runs {
         return;
     }
