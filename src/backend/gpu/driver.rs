@@ -12,6 +12,9 @@ use cudarc::driver::sys as cu;
 use crate::abi::Unit;
 use crate::backend::BackendError;
 
+/// The oldest driver with all functions that are used, as it tells its version.
+const OLDEST_DRIVER: i32 = 12000;
+
 /// A call that the driver refused.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Failure {
@@ -97,6 +100,14 @@ impl Context {
         // SAFETY: loads the library, whose initialisers are those of the driver.
         if !unsafe { cu::is_culib_present() } {
             return Err(BackendError::NoDevice("there is no CUDA driver (libcuda) on this machine".into()));
+        }
+        let mut version = 0;
+        // SAFETY: the library is there; writes one number to a valid place.
+        let _ = unsafe { cu::cuDriverGetVersion(&raw mut version) };
+        if version < OLDEST_DRIVER {
+            let (major, minor) = (version / 1000, version % 1000 / 10);
+            let what = format!("the driver is too old: it supports CUDA {major}.{minor}, 12.0 is needed");
+            return Err(BackendError::NoDevice(what));
         }
         Self::open_device().map_err(|failure| BackendError::NoDevice(failure.detail()))
     }
