@@ -75,7 +75,25 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
+#[test]
+fn ptxas_takes_calls_by_the_abi() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let ptxas = ptxas(root).expect("no ptxas in target/cuda: run `cargo xtask cuda` first");
+    let scratch = tempfile::tempdir().unwrap();
+    let mut files = Vec::new();
+    collect(&root.join("tests/forms"), &mut files);
+    for file in &files {
+        let result = compile(&ptxas, file, &scratch.path().join("abi"), &[CallMode::Abi]);
+        assert_eq!(result, Ok(CallMode::Abi), "{}", file.display());
+    }
+}
+
 fn check(ptxas: &Path, file: &Path, scratch: &Path) -> Result<CallMode, String> {
+    compile(ptxas, file, scratch, &[CallMode::Local, CallMode::Abi])
+}
+
+/// Tries the ways of calling in order, as the GPU backend does; gives the one that worked.
+fn compile(ptxas: &Path, file: &Path, scratch: &Path, modes: &[CallMode]) -> Result<CallMode, String> {
     let text = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
     let parsed = ptx::parse(&text);
     if let Some(error) = parsed.errors.first() {
@@ -83,8 +101,8 @@ fn check(ptxas: &Path, file: &Path, scratch: &Path) -> Result<CallMode, String> 
     }
     let sites = SiteTable::new(&parsed.module);
     let mut last = String::new();
-    for mode in [CallMode::Local, CallMode::Abi] {
-        let instrumented = instrument(&text, &parsed.module, &sites, mode)
+    for mode in modes {
+        let instrumented = instrument(&text, &parsed.module, &sites, *mode)
             .map_err(|e| format!("{e} at byte {:?}", e.span().map(|span| span.start)))?;
         let input = scratch.with_extension("ptx");
         std::fs::write(&input, &instrumented.text).map_err(|e| e.to_string())?;
@@ -96,7 +114,7 @@ fn check(ptxas: &Path, file: &Path, scratch: &Path) -> Result<CallMode, String> 
             .output()
             .map_err(|e| e.to_string())?;
         if output.status.success() {
-            return Ok(mode);
+            return Ok(*mode);
         }
         last = String::from_utf8_lossy(&output.stderr).into_owned();
         // Out of registers: the one error that another way of calling cures.

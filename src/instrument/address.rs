@@ -4,7 +4,7 @@ use super::Target;
 use super::code::Code;
 use super::error::{InstrumentError, Result};
 use super::symbols::{Symbol, Symbols};
-use crate::abi::TAG_SHARED;
+use crate::abi::{PEER, SHARED_OFFSET, TAG_SHARED};
 use crate::isa::Space;
 use crate::ptx::ast::{Address, VarSpace};
 
@@ -70,12 +70,29 @@ pub(super) fn tagged(
     }
     match space {
         Space::Generic => generic(code, target, &out, skip),
-        Space::Shared | Space::SharedCluster => {
-            code.line(format_args!("or.b64 {out}, {out}, {TAG_SHARED:#x}"));
-        }
+        Space::Shared => own(code, &out),
+        Space::SharedCluster => cluster(code, &out),
         _ => {}
     }
     Ok(Some(out))
+}
+
+/// Tags an address of the own block's shared memory.
+pub(super) fn own(code: &mut Code, address: &str) {
+    code.line(format_args!("and.b64 {address}, {address}, {SHARED_OFFSET:#x}"));
+    code.line(format_args!("or.b64 {address}, {address}, {TAG_SHARED:#x}"));
+}
+
+/// Tags an address of the cluster's shared memory.
+fn cluster(code: &mut Code, address: &str) {
+    let (rank, of, peer, is_peer) = (code.temp("b32"), code.temp("b32"), code.temp("b64"), code.temp("pred"));
+    code.line(format_args!("mov.u32 {rank}, %cluster_ctarank"));
+    code.line(format_args!("cvt.u32.u64 {of}, {address}"));
+    code.line(format_args!("shr.u32 {of}, {of}, {}", SHARED_OFFSET.count_ones()));
+    code.line(format_args!("setp.ne.u32 {is_peer}, {of}, {rank}"));
+    code.line(format_args!("or.b64 {peer}, {address}, {:#x}", TAG_SHARED | PEER));
+    own(code, address);
+    code.line(format_args!("selp.b64 {address}, {peer}, {address}, {is_peer}"));
 }
 
 /// Decides by the address in `out`: private and read-only windows skip, the shared window gives a tagged offset.
@@ -89,11 +106,17 @@ fn generic(code: &mut Code, target: Target, out: &str, skip: &str) {
         code.line(format_args!("or.pred {hidden}, {hidden}, {other}"));
     }
     code.line(format_args!("@{hidden} bra {skip}"));
-    // In a cluster, addresses of the other blocks' shared memory have a window too.
-    let shared = if target.has(90, (7, 8)) { "shared::cluster" } else { "shared" };
-    let offset = code.temp("b64");
-    code.line(format_args!("isspacep.{shared} {other}, {out}"));
-    code.line(format_args!("cvta.to.{shared}.u64 {offset}, {out}"));
-    code.line(format_args!("or.b64 {offset}, {offset}, {TAG_SHARED:#x}"));
-    code.line(format_args!("selp.b64 {out}, {offset}, {out}, {other}"));
+    let (offset, shared) = (code.temp("b64"), code.temp("pred"));
+    code.line(format_args!("isspacep.shared {shared}, {out}"));
+    code.line(format_args!("cvta.to.shared.u64 {offset}, {out}"));
+    own(code, &offset);
+    if target.has(90, (7, 8)) {
+        // In a cluster, the shared memory of the other blocks has a window too.
+        let peer = code.temp("b64");
+        code.line(format_args!("isspacep.shared::cluster {other}, {out}"));
+        code.line(format_args!("cvta.to.shared::cluster.u64 {peer}, {out}"));
+        code.line(format_args!("or.b64 {peer}, {peer}, {:#x}", TAG_SHARED | PEER));
+        code.line(format_args!("selp.b64 {out}, {peer}, {out}, {other}"));
+    }
+    code.line(format_args!("selp.b64 {out}, {offset}, {out}, {shared}"));
 }

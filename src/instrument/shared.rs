@@ -1,9 +1,9 @@
 //! The addresses of shared variables, logged once a launch at the start of an entry.
 
+use super::address::own;
 use super::code::Code;
 use super::runtime::Runtime;
 use super::site::{Site, SiteKind};
-use crate::abi::TAG_SHARED;
 
 /// The code that logs them; `None` when there are none.
 pub(super) fn run<'s>(sites: impl Iterator<Item = &'s Site>, runtime: &mut Runtime) -> Option<String> {
@@ -27,7 +27,7 @@ pub(super) fn run<'s>(sites: impl Iterator<Item = &'s Site>, runtime: &mut Runti
     let address = code.temp("b64");
     for (site, variable) in variables {
         code.line(format_args!("mov.u64 {address}, {}", variable.name));
-        code.line(format_args!("or.b64 {address}, {address}, {TAG_SHARED:#x}"));
+        own(&mut code, &address);
         let function = runtime.log(site.payload());
         code.line(format_args!("call.uni {function}, ({}, {address})", site.id.0));
     }
