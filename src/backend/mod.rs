@@ -1,5 +1,6 @@
 //! What runs a program and yields records: the trait that both executors implement, and what they are given.
 
+pub mod emu;
 pub mod gpu;
 pub mod plan;
 
@@ -111,6 +112,13 @@ pub enum Stop {
     },
     /// An access or instruction that may not be.
     Fault(Fault),
+    /// The backend does not know an instruction that was reached. Records up to there stand.
+    Unsupported {
+        /// The instruction, in the PTX text.
+        at: Span,
+        /// One sentence.
+        what: String,
+    },
 }
 
 /// Where lanes of a warp stand.

@@ -83,6 +83,7 @@ struct BlockClock {
 }
 
 impl BlockClock {
+    #[cfg(test)]
     fn get(&self, warp: u8, lane: u8) -> Time {
         match self.warps.binary_search_by_key(&warp, |(w, _)| *w) {
             Ok(at) => self.warps[at].1.get(lane).max(self.base),
@@ -155,6 +156,7 @@ impl Clock {
     }
 
     /// The time up to which a thread is known; 0 when not at all.
+    #[cfg(test)]
     pub(super) fn get(&self, block: u32, warp: u8, lane: u8) -> Time {
         self.find(block).map_or(0, |at| self.blocks[at].1.get(warp, lane))
     }

@@ -7,7 +7,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::clock::{self, Know, ScClocks, Time};
-use super::publish::Observation;
+use super::publish::{OBSERVATIONS, Observation};
 use super::shadow::Shadow;
 use super::sync::{Message, Snapshot};
 use crate::event::{Geometry, Place};
@@ -28,10 +28,10 @@ impl LaneKnow {
         }
     }
 
-    /// Changes what the lanes of a mask know. `exists` are all lanes of the warp.
-    pub(super) fn update(&mut self, mask: u32, exists: u32, mut f: impl FnMut(&Arc<Know>) -> Arc<Know>) {
+    /// Changes what the lanes of a mask know. `live` are all lanes of the warp that can still act.
+    pub(super) fn update(&mut self, mask: u32, live: u32, mut f: impl FnMut(&Arc<Know>) -> Arc<Know>) {
         match self {
-            Self::All(know) if mask & exists == exists => *know = f(know),
+            Self::All(know) if mask & live == live => *know = f(know),
             Self::All(know) => {
                 let changed = f(know);
                 if Arc::ptr_eq(&changed, know) {
@@ -54,8 +54,8 @@ impl LaneKnow {
                     };
                     last = Some((std::mem::replace(know, Arc::clone(&changed)), changed));
                 }
-                let first = exists.trailing_zeros() as usize & 31;
-                let alike = (0..32).all(|l| exists >> l & 1 == 0 || Arc::ptr_eq(&knows[l], &knows[first]));
+                let first = live.trailing_zeros() as usize & 31;
+                let alike = (0..32).all(|l| live >> l & 1 == 0 || Arc::ptr_eq(&knows[l], &knows[first]));
                 if alike {
                     *self = Self::All(Arc::clone(&knows[first]));
                 }
@@ -143,6 +143,11 @@ impl Warp {
         }
     }
 
+    /// Lanes that can still act.
+    pub(super) fn live(&self) -> u32 {
+        self.exists & !self.exited
+    }
+
     pub(super) fn lane_sync(&mut self, lane: usize) -> &mut LaneSync {
         let lanes = self.sync.get_or_insert_with(|| Box::new(std::array::from_fn(|_| LaneSync::default())));
         &mut lanes[lane & 31]
@@ -163,7 +168,7 @@ impl Warp {
         let mut all: Option<ScClocks> = None;
         for fence in self.sc_fences.iter().filter(|fence| fence.mask & mask != 0) {
             let all = all.get_or_insert_default();
-            let mut add = |clock: &mut clock::Clock| {
+            let add = |clock: &mut clock::Clock| {
                 clock.join(&fence.know.clock);
                 clock.raise(block, warp, fence.mask & mask, fence.time);
             };
@@ -245,6 +250,13 @@ pub(super) struct Block {
     pub(super) observations: VecDeque<Observation>,
 }
 
+/// A block without its shadow, which is written while the rest is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'b> {
+    pub(super) warps: &'b [Warp],
+    pub(super) observations: &'b VecDeque<Observation>,
+}
+
 impl Block {
     pub(super) fn new(index: u32, geometry: Geometry) -> Self {
         Self {
@@ -256,11 +268,20 @@ impl Block {
         }
     }
 
+    /// Notes that a thread saw another's write.
+    pub(super) fn observe(&mut self, seen: Observation) {
+        if self.observations.len() >= OBSERVATIONS {
+            self.observations.pop_front();
+        }
+        self.observations.push_back(seen);
+    }
+
     /// A barrier completes for its waiters.
     pub(super) fn release(&mut self, index: u32, id: u32, waiters: &[(u8, u32)]) {
         let mut know = self.barriers.remove(&id).unwrap_or_else(|| Know::new(index));
         // All waiters go on from one time, so that a whole block's clock is one number.
-        let latest = waiters.iter().filter_map(|(warp, _)| self.warps.get(usize::from(*warp))).map(|w| w.time).max();
+        let latest =
+            waiters.iter().filter_map(|(warp, _)| self.warps.get(usize::from(*warp))).map(|w| w.time).max();
         let time = latest.unwrap_or(0);
         let everyone = waiters.len() == self.warps.len()
             && waiters.iter().all(|(warp, mask)| self.warps[usize::from(*warp)].exists == *mask);
@@ -274,7 +295,8 @@ impl Block {
             warp.time = time + 1;
             warp.interval += 1;
             warp.passed_phase = self.phase;
-            warp.know.update(*mask, warp.exists, |own| clock::join(&know, own));
+            let live = warp.live();
+            warp.know.update(*mask, live, |own| clock::join(&know, own));
         }
     }
 }

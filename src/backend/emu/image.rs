@@ -1,0 +1,269 @@
+//! A kernel and all it can call, decoded: what the machine executes. Nothing borrows from the text.
+
+use super::regs::{Compute, Dst, PredDst, PredSrc, Src};
+use crate::abi::Payload;
+use crate::instrument::SiteId;
+use crate::isa::BarrierKind;
+use crate::span::Span;
+
+/// One instruction.
+pub(super) struct Op {
+    /// What it does.
+    pub(super) code: Code,
+    /// Its predicate.
+    pub(super) guard: Option<PredSrc>,
+    /// What it logs, natively.
+    pub(super) site: Option<LoggedSite>,
+    /// Its index among the unlogged instructions.
+    pub(super) unlogged: Option<u32>,
+    /// Where it stands.
+    pub(super) span: Span,
+    /// Whether it is an instruction of the program, or where inserted code belongs.
+    pub(super) part: Part,
+}
+
+/// Where an instruction of an instrumented text comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Part {
+    /// The program's own: a schedule point.
+    Original,
+    /// Inserted code that belongs to the next original instruction.
+    Before,
+    /// Inserted code that belongs to the last original instruction.
+    After,
+    /// Inside an inserted function; belongs to whoever called it.
+    Runtime,
+}
+
+/// A site with what its records hold.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct LoggedSite {
+    pub(super) id: SiteId,
+    pub(super) payload: Payload,
+}
+
+/// What an instruction does.
+pub(super) enum Code {
+    /// Registers only.
+    Compute(Compute),
+    /// `ld`, `st`
+    Memory(Box<Transfer>),
+    /// `atom`, `red`
+    Atomic(Box<Atomic>),
+    /// Fences: nothing but a record.
+    Fence,
+    /// Nothing at all.
+    Nothing,
+    /// To a label, then to a position.
+    Branch(u32),
+    /// `brx.idx`
+    BranchTable(Src, Box<[u32]>),
+    /// A call.
+    Call(Box<Call>),
+    /// `ret` of this function (index in `Image::functions`).
+    Return(u32),
+    /// `exit`
+    Exit,
+    /// `trap` and `brkpt`.
+    Trap,
+    /// `nanosleep`: another warp goes first.
+    Yield,
+    /// A CTA barrier.
+    Barrier(Box<BarrierOp>),
+    /// A warp instruction whose lanes wait for each other.
+    Converge(Box<ConvergeOp>),
+    /// Changes the thread's stack of local memory.
+    Stack(StackOp),
+    /// Cannot be executed; the text says why.
+    Poison(Box<str>),
+}
+
+/// Where a memory operand points.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Space {
+    Generic,
+    Global,
+    Shared,
+    Local,
+    Const,
+    Param,
+}
+
+/// The address operand of an access.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Address {
+    pub(super) space: Space,
+    pub(super) base: Src,
+    pub(super) offset: u64,
+}
+
+/// A load or a store.
+pub(super) struct Transfer {
+    pub(super) address: Address,
+    /// Bytes of one element.
+    pub(super) unit: u32,
+    /// The elements' registers.
+    pub(super) values: Values,
+    /// Loads extend the sign of narrow elements.
+    pub(super) signed: bool,
+}
+
+/// The registers of a transfer, one for each element.
+pub(super) enum Values {
+    /// Loaded into.
+    Load(Box<[Dst]>),
+    /// Stored from.
+    Store(Box<[Src]>),
+}
+
+impl Values {
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Load(to) => to.len(),
+            Self::Store(from) => from.len(),
+        }
+    }
+}
+
+/// The new value of an atomic from the old one and the operands.
+pub(super) type Update = Box<dyn Fn(u64, u64, u64) -> u64 + Send + Sync>;
+
+/// An atomic.
+pub(super) struct Atomic {
+    pub(super) address: Address,
+    /// Bytes that one update covers.
+    pub(super) unit: u32,
+    /// Where the old values go.
+    pub(super) old: Box<[Dst]>,
+    /// First operand, by element.
+    pub(super) b: Box<[Src]>,
+    /// Second operand, of `cas`.
+    pub(super) c: Box<[Src]>,
+    pub(super) update: Update,
+    /// A 16-byte exchange or compare-and-swap: both words together.
+    pub(super) wide_cas: bool,
+}
+
+/// `bar` and `barrier`.
+pub(super) struct BarrierOp {
+    pub(super) kind: BarrierKind,
+    pub(super) id: Src,
+    pub(super) count: Option<Src>,
+    pub(super) reduce: Option<BarrierReduce>,
+}
+
+/// The reduction of `barrier.red`.
+pub(super) struct BarrierReduce {
+    pub(super) input: PredSrc,
+    pub(super) output: ReduceOutput,
+}
+
+/// Where a barrier's reduction goes.
+#[derive(Clone, Copy)]
+pub(super) enum ReduceOutput {
+    Popc(Dst),
+    And(PredDst),
+    Or(PredDst),
+}
+
+/// What the lanes of a converging instruction bring and take.
+pub(super) struct ConvergeOp {
+    /// Lanes wait for those of this mask; without, they run at once with those that are there.
+    pub(super) mask: Option<Src>,
+    /// Instructions meet only their like.
+    pub(super) class: u32,
+    /// Up to three inputs; predicates come as 0 and 1.
+    pub(super) inputs: [Src; 3],
+    pub(super) exchange: Exchange,
+}
+
+/// What all lanes that met brought: inputs by lane, and which lanes they are.
+pub(super) struct Met<'m> {
+    pub(super) inputs: &'m [[u64; 32]; 3],
+    pub(super) lanes: u32,
+}
+
+/// Computes and writes the results of the lanes in the mask.
+pub(super) type Exchange = Box<dyn Fn(&mut super::regs::Regs<'_>, u32, &Met<'_>) + Send + Sync>;
+
+/// A call.
+pub(super) struct Call {
+    pub(super) target: Target,
+    pub(super) args: Box<[Slot]>,
+    pub(super) rets: Box<[Slot]>,
+}
+
+/// Who is called.
+pub(super) enum Target {
+    /// Index in `Image::functions`.
+    Function(u32),
+    /// By address.
+    Indirect(Src),
+    /// A function that the driver provides.
+    Builtin(Builtin),
+    /// Nobody that is known.
+    Unknown(Box<str>),
+}
+
+/// Functions that need no body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Builtin {
+    Vprintf,
+    Malloc,
+    Free,
+    AssertFail,
+}
+
+/// A place for one argument or result, in the frame of its function.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) enum Slot {
+    /// In the frame's local memory.
+    Local { offset: u64, bytes: u64 },
+    /// A value or a register.
+    Value(Src),
+    /// A predicate register.
+    Pred(PredDst),
+    /// `_`
+    Sink,
+}
+
+/// Operations on the stack of local memory.
+pub(super) enum StackOp {
+    /// `alloca`
+    Alloca { to: Dst, bytes: Src, align: u64 },
+    /// `stacksave`
+    Save(Dst),
+    /// `stackrestore`
+    Restore(Src),
+}
+
+/// A decoded function.
+#[derive(Debug, Default)]
+pub(super) struct Function {
+    pub(super) entry: u32,
+    pub(super) registers: u32,
+    pub(super) predicates: u32,
+    pub(super) local_bytes: u64,
+    pub(super) params: Vec<Slot>,
+    pub(super) returns: Vec<Slot>,
+    pub(super) body: bool,
+}
+
+/// A kernel and all it can call.
+#[derive(Default)]
+pub(super) struct Image {
+    pub(super) ops: Vec<Op>,
+    pub(super) functions: Vec<Function>,
+    /// The kernel, among them.
+    pub(super) kernel: u32,
+    /// Bytes of the kernel's parameters.
+    pub(super) param_bytes: u64,
+    /// Offset and size of each kernel parameter.
+    pub(super) params: Vec<(u64, u64)>,
+    /// Bytes of static shared memory.
+    pub(super) shared_bytes: u64,
+    /// Where dynamic shared memory begins.
+    pub(super) dynamic_base: u64,
+    /// Offsets of the kernel's logged shared variables, by site.
+    pub(super) shared_sites: Vec<(LoggedSite, u64)>,
+}

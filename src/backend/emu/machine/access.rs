@@ -1,0 +1,378 @@
+//! Loads, stores and atomics, with their checks and records.
+
+use super::warp::{Group, Warp};
+use super::{Block, Core, Halt};
+use crate::abi::{LANES, Lanes, TAG_SHARED, packed_value};
+use crate::backend::FaultKind;
+use crate::backend::emu::image::{Address, Atomic, LoggedSite, Space, Transfer, Values};
+use crate::backend::emu::memory::{
+    CONST_BASE, GLOBAL_BASE, LOCAL_WINDOW, Memory, PARAM_WINDOW, Refused, SHARED_WINDOW, WINDOW,
+};
+use crate::backend::emu::regs::{Src, lanes};
+use crate::backend::emu::types::extend;
+
+/// Where an address leads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Place {
+    Global,
+    Shared,
+    Local,
+    Param,
+}
+
+/// Place and address there.
+fn locate(space: Space, address: u64) -> (Place, u64) {
+    let within = |window: u64| address.wrapping_sub(window) < WINDOW;
+    match space {
+        Space::Global | Space::Const => (Place::Global, address),
+        Space::Shared => (Place::Shared, address),
+        Space::Local => (Place::Local, address),
+        Space::Param if within(PARAM_WINDOW) => (Place::Param, address - PARAM_WINDOW),
+        Space::Param => (Place::Local, address),
+        Space::Generic => {
+            if within(SHARED_WINDOW) {
+                (Place::Shared, address - SHARED_WINDOW)
+            } else if within(LOCAL_WINDOW) {
+                (Place::Local, address - LOCAL_WINDOW)
+            } else if within(PARAM_WINDOW) {
+                (Place::Param, address - PARAM_WINDOW)
+            } else {
+                (Place::Global, address)
+            }
+        }
+    }
+}
+
+/// The memory that a warp sees.
+struct View<'v> {
+    memory: &'v mut Memory,
+    shared: &'v mut [u8],
+    local: &'v mut [Vec<u8>],
+    local_top: &'v Lanes,
+    params: &'v mut [u8],
+}
+
+impl View<'_> {
+    #[inline]
+    fn bytes(
+        &mut self,
+        at: (Place, u64),
+        lane: usize,
+        size: usize,
+        write: bool,
+    ) -> Result<&mut [u8], Refused> {
+        let (place, address) = at;
+        let (memory, end, name): (&mut [u8], u64, _) = match place {
+            Place::Global => return self.memory.bytes(address, size, write),
+            Place::Shared => {
+                let end = self.shared.len() as u64;
+                (self.shared, end, "the block's shared memory")
+            }
+            Place::Local => {
+                let top = self.local_top[lane];
+                (self.local[lane].as_mut_slice(), top, "the thread's local memory")
+            }
+            Place::Param if write => {
+                let detail = format!("store of {size} bytes to the kernel's parameters at {address:#x}");
+                return Err(Refused { kind: FaultKind::Device, detail });
+            }
+            Place::Param => {
+                let end = self.params.len() as u64;
+                (self.params, end, "the kernel's parameters")
+            }
+        };
+        let stop = address.saturating_add(size as u64);
+        if stop <= end
+            && let Some(bytes) = memory.get_mut(address as usize..stop as usize)
+        {
+            return Ok(bytes);
+        }
+        let what = if write { "store" } else { "load" };
+        let over = stop - end;
+        let detail = if address >= end {
+            let behind = address - end;
+            format!(
+                "{what} of {size} bytes at {address:#x}, {behind} bytes behind the end of {name} ({end} bytes)"
+            )
+        } else {
+            format!(
+                "{what} of {size} bytes at {address:#x}, its last {over} bytes behind the end of {name} ({end} bytes)"
+            )
+        };
+        Err(Refused { kind: FaultKind::OutOfBounds, detail })
+    }
+}
+
+#[inline]
+fn read(bytes: &[u8]) -> u64 {
+    match bytes.len() {
+        4 => u64::from(u32::from_le_bytes(bytes.try_into().unwrap_or_default())),
+        8 => u64::from_le_bytes(bytes.try_into().unwrap_or_default()),
+        2 => u64::from(u16::from_le_bytes(bytes.try_into().unwrap_or_default())),
+        _ => bytes.first().copied().map_or(0, u64::from),
+    }
+}
+
+#[inline]
+fn write(bytes: &mut [u8], value: u64) {
+    match bytes.len() {
+        4 => bytes.copy_from_slice(&(value as u32).to_le_bytes()),
+        8 => bytes.copy_from_slice(&value.to_le_bytes()),
+        2 => bytes.copy_from_slice(&(value as u16).to_le_bytes()),
+        _ => bytes.iter_mut().for_each(|byte| *byte = value as u8),
+    }
+}
+
+fn misaligned(write: bool, size: usize, address: u64) -> Refused {
+    let what = if write { "store" } else { "load" };
+    Refused {
+        kind: FaultKind::Misaligned,
+        detail: format!("{what} of {size} bytes at {address:#x}, which is no multiple of {size}"),
+    }
+}
+
+fn halt(lane: usize, refused: Refused) -> Halt {
+    Halt::Fault { kind: refused.kind, lane: Some(lane), detail: refused.detail }
+}
+
+/// The value of an operand in a frame, without special registers.
+fn operand(at: &Warp, here: Group, src: Src) -> Lanes {
+    match src {
+        Src::Reg(slot) => at.file[(here.base + slot) as usize],
+        Src::Narrow(slot) => at.file[(here.base + slot) as usize].map(|v| v & 0xffff_ffff),
+        Src::Const(value) => [value; LANES],
+        Src::Local(offset) => at.local_base.map(|base| base.wrapping_add(offset)),
+        Src::Pred(pred) => {
+            let bits = pred.slot.map_or(0, |slot| at.preds[(here.pred_base + slot) as usize]);
+            let bits = if pred.negated { !bits } else { bits };
+            std::array::from_fn(|lane| u64::from(bits >> lane & 1))
+        }
+        Src::Special(_) => [0; LANES],
+    }
+}
+
+impl Core<'_> {
+    fn addresses(&self, at: &Warp, here: Group, address: &Address) -> Lanes {
+        let mut addresses = operand(at, here, address.base);
+        if address.offset != 0 {
+            addresses.iter_mut().for_each(|a| *a = a.wrapping_add(address.offset));
+        }
+        addresses
+    }
+
+    /// Which lanes' accesses are logged, with `a` filled in.
+    fn logged(&mut self, space: Space, mask: u32, addresses: &Lanes) -> u32 {
+        match space {
+            Space::Global => {
+                self.recorder.a = *addresses;
+                mask
+            }
+            Space::Shared => {
+                self.recorder.a = addresses.map(|a| a | TAG_SHARED);
+                mask
+            }
+            Space::Local | Space::Const | Space::Param => 0,
+            Space::Generic => {
+                let mut logged = 0;
+                for lane in lanes(mask) {
+                    let (place, address) = locate(space, addresses[lane]);
+                    self.recorder.a[lane] = match place {
+                        Place::Shared => address | TAG_SHARED,
+                        Place::Global if !(CONST_BASE..GLOBAL_BASE).contains(&address) => address,
+                        _ => continue,
+                    };
+                    logged |= 1 << lane;
+                }
+                logged
+            }
+        }
+    }
+
+    /// A load or a store by the lanes of the mask.
+    pub(super) fn transfer(
+        &mut self,
+        block: &mut Block,
+        warp: usize,
+        here: Group,
+        transfer: &Transfer,
+        mask: u32,
+        site: Option<LoggedSite>,
+    ) -> Result<(), Halt> {
+        let who = block.who(warp);
+        let Block { shared, warps, .. } = block;
+        let at = &mut warps[warp];
+        let addresses = self.addresses(at, here, &transfer.address);
+        let logged = match site {
+            Some(_) => self.logged(transfer.address.space, mask, &addresses),
+            None => 0,
+        };
+        let site = site.filter(|_| logged != 0);
+        let before = site.map_or(0, |site| self.recorder.draw(site));
+        let Self { memory, params, recorder, .. } = self;
+        let unit = transfer.unit as usize;
+        let count = transfer.values.len();
+        let size = unit * count;
+        let space = transfer.address.space;
+        match &transfer.values {
+            Values::Load(to) => {
+                let Warp { local, local_top, file, .. } = at;
+                let mut view = View { memory, shared, local, local_top, params };
+                let wants_value = site.is_some_and(|site| site.payload.read);
+                let bits = transfer.unit * 8;
+                for lane in lanes(mask) {
+                    let address = addresses[lane];
+                    let place = locate(space, address);
+                    if place.1 & (size as u64 - 1) != 0 {
+                        return Err(halt(lane, misaligned(false, size, address)));
+                    }
+                    let bytes = view.bytes(place, lane, size, false).map_err(|r| halt(lane, r))?;
+                    for (dst, bytes) in to.iter().zip(bytes.chunks_exact(unit)) {
+                        let Some(slot) = dst.0 else { continue };
+                        let value = read(bytes);
+                        let value = if transfer.signed { extend(value, bits) } else { value };
+                        file[(here.base + slot) as usize][lane] = value;
+                    }
+                    if wants_value {
+                        recorder.read[lane] = pack(bytes, unit);
+                    }
+                }
+            }
+            Values::Store(from) => {
+                let mut values = [[0; LANES]; 8];
+                for (row, src) in values.iter_mut().zip(from) {
+                    *row = operand(at, here, *src);
+                }
+                let Warp { local, local_top, .. } = at;
+                let mut view = View { memory, shared, local, local_top, params };
+                let wants_value = site.is_some_and(|site| site.payload.written);
+                for lane in lanes(mask) {
+                    let address = addresses[lane];
+                    let place = locate(space, address);
+                    if place.1 & (size as u64 - 1) != 0 {
+                        return Err(halt(lane, misaligned(true, size, address)));
+                    }
+                    let bytes = view.bytes(place, lane, size, true).map_err(|r| halt(lane, r))?;
+                    for (row, bytes) in values.iter().zip(bytes.chunks_exact_mut(unit)) {
+                        write(bytes, row[lane]);
+                    }
+                    if wants_value {
+                        recorder.written[lane] = pack(bytes, unit);
+                    }
+                }
+            }
+        }
+        if let Some(site) = site {
+            let after = self.recorder.draw(site);
+            self.recorder.write(site, logged, who, (before, after));
+        }
+        Ok(())
+    }
+
+    /// An atomic by the lanes of the mask, one after the other.
+    pub(super) fn atomic(
+        &mut self,
+        block: &mut Block,
+        warp: usize,
+        here: Group,
+        atomic: &Atomic,
+        mask: u32,
+        site: Option<LoggedSite>,
+    ) -> Result<(), Halt> {
+        let who = block.who(warp);
+        let Block { shared, warps, .. } = block;
+        let at = &mut warps[warp];
+        let addresses = self.addresses(at, here, &atomic.address);
+        let logged = match site {
+            Some(_) => self.logged(atomic.address.space, mask, &addresses),
+            None => 0,
+        };
+        let site = site.filter(|_| logged != 0);
+        let before = site.map_or(0, |site| self.recorder.draw(site));
+        let Self { memory, params, recorder, .. } = self;
+        let unit = atomic.unit as usize;
+        let count = atomic.b.len();
+        let size = unit * count;
+        let fetch = |srcs: &[Src]| {
+            let mut rows = [[0; LANES]; 8];
+            for (row, src) in rows.iter_mut().zip(srcs) {
+                *row = operand(at, here, *src);
+            }
+            rows
+        };
+        let (b, c) = (fetch(&atomic.b), fetch(&atomic.c));
+        let Warp { local, local_top, file, .. } = at;
+        let mut view = View { memory, shared, local, local_top, params };
+        for lane in lanes(mask) {
+            let address = addresses[lane];
+            let place = locate(atomic.address.space, address);
+            if place.1 & (size as u64 - 1) != 0 {
+                return Err(halt(lane, misaligned(true, size, address)));
+            }
+            let bytes = view.bytes(place, lane, size, true).map_err(|r| halt(lane, r))?;
+            if site.is_some() {
+                recorder.read[lane] = pack(bytes, unit);
+            }
+            let matches =
+                !atomic.wide_cas || bytes.chunks_exact(unit).zip(&b).all(|(bytes, b)| read(bytes) == b[lane]);
+            for (at, bytes) in bytes.chunks_exact_mut(unit).enumerate() {
+                let old = read(bytes);
+                let new = if atomic.wide_cas {
+                    if matches { c[at][lane] } else { old }
+                } else {
+                    (atomic.update)(old, b[at][lane], c[at][lane])
+                };
+                write(bytes, new);
+                if let Some(Some(slot)) = atomic.old.get(at).map(|dst| dst.0) {
+                    file[(here.base + slot) as usize][lane] = old;
+                }
+            }
+            if site.is_some() {
+                recorder.written[lane] = pack(bytes, unit);
+            }
+        }
+        if let Some(site) = site {
+            let after = self.recorder.draw(site);
+            self.recorder.write(site, logged, who, (before, after));
+        }
+        Ok(())
+    }
+}
+
+/// The value that stands for an access in its record.
+fn pack(bytes: &[u8], unit: usize) -> u64 {
+    if bytes.len() <= 8 {
+        let mut word = [0; 8];
+        for (to, from) in word.iter_mut().zip(bytes) {
+            *to = *from;
+        }
+        return u64::from_le_bytes(word);
+    }
+    let mut elements = [0; 16];
+    let mut count = 0;
+    for (to, from) in elements.iter_mut().zip(bytes.chunks_exact(unit.min(8))) {
+        *to = read(from);
+        count += 1;
+    }
+    packed_value(&elements[..count], unit.min(8) as u32)
+}
+
+impl Warp {
+    /// Makes room for a lane's local memory up to `top`.
+    pub(super) fn grow_local(&mut self, lane: usize, top: u64) -> Result<(), Halt> {
+        /// What the device allows a thread.
+        const MOST: u64 = 512 << 10;
+        if top > MOST {
+            return Err(Halt::Fault {
+                kind: FaultKind::OutOfBounds,
+                lane: Some(lane),
+                detail: format!("the thread's local memory would exceed {MOST} bytes: too deep a recursion"),
+            });
+        }
+        self.local_top[lane] = top;
+        let size = usize::try_from(top).unwrap_or(0);
+        if self.local[lane].len() < size {
+            self.local[lane].resize(size, 0);
+        }
+        Ok(())
+    }
+}

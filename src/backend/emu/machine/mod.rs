@@ -1,0 +1,351 @@
+//! The machine: blocks, warps and the schedule of one launch.
+//!
+//! Modelled: independent thread scheduling (lanes part and meet again), CTA barriers by warp, warp barriers by mask,
+//! blocks that start in order as others end. Memory is sequentially consistent, and every instruction of a group is
+//! one step. The schedule is random and follows from the seed alone.
+
+mod access;
+mod barrier;
+mod call;
+mod converge;
+mod step;
+mod warp;
+
+use std::time::{Duration, Instant};
+
+use super::image::{Code, Image, Part};
+use super::memory::Memory;
+use super::record::{Recorder, Who};
+use super::regs::lanes;
+use super::rng::Rng;
+use super::special::LaunchEnv;
+use crate::abi::{LANES, TAG_SHARED};
+use crate::backend::plan::Launch;
+use crate::backend::{Fault, FaultKind, Stop, WarpPosition};
+use crate::isa::BarrierKind;
+use crate::span::Span;
+use barrier::BarrierState;
+use warp::{State, Warp};
+
+/// Blocks that are resident at once, if memory allows.
+const RESIDENT: u64 = 264;
+/// Blocks that are resident at once of a larger grid.
+const WINDOW: u64 = 64;
+/// Bytes of registers, shared and local memory of resident blocks.
+const RESIDENT_BYTES: u64 = 512 << 20;
+/// Steps between two looks at the clock.
+const STEPS_PER_LOOK: u64 = 4096;
+
+/// Why a launch stopped.
+#[derive(Debug)]
+pub(super) enum Halt {
+    Fault { kind: FaultKind, lane: Option<usize>, detail: String },
+    Unsupported { what: String },
+    Timeout,
+}
+
+/// A resident block.
+struct Block {
+    linear: u32,
+    index: [u32; 3],
+    shared: Vec<u8>,
+    barriers: Vec<BarrierState>,
+    warps: Vec<Warp>,
+}
+
+impl Block {
+    fn who(&self, warp: usize) -> Who {
+        Who { block: self.linear, warp: warp as u32 }
+    }
+}
+
+/// Called when inserted code sleeps: the host may look after its rings.
+pub(super) type Hook<'m> = &'m mut dyn FnMut(&mut Memory);
+
+/// What all blocks share.
+struct Core<'m> {
+    image: &'m Image,
+    memory: &'m mut Memory,
+    recorder: Recorder<'m>,
+    env: LaunchEnv,
+    params: Vec<u8>,
+    rng: Rng,
+    clock: u64,
+    /// Unlogged instructions that were executed.
+    unlogged: Vec<u32>,
+    hook: Option<Hook<'m>>,
+    deadline: Option<Instant>,
+}
+
+/// One launch.
+pub(super) struct Machine<'m> {
+    core: Core<'m>,
+    launch: &'m Launch,
+    blocks: Vec<Block>,
+    next_block: u64,
+    resident: usize,
+    timeout: Option<Duration>,
+}
+
+/// What a launch is given.
+pub(super) struct Setup<'m> {
+    pub(super) image: &'m Image,
+    pub(super) launch: &'m Launch,
+    pub(super) index: u32,
+    pub(super) params: Vec<u8>,
+    pub(super) seed: u64,
+    pub(super) deadline: Option<Instant>,
+    pub(super) timeout: Option<Duration>,
+    pub(super) hook: Option<Hook<'m>>,
+}
+
+impl<'m> Machine<'m> {
+    pub(super) fn new(setup: Setup<'m>, memory: &'m mut Memory, recorder: Recorder<'m>) -> Self {
+        let Setup { image, launch, index, params, seed, deadline, timeout, hook } = setup;
+        let total = (image.dynamic_base + u64::from(launch.shared)).max(image.shared_bytes);
+        let env = LaunchEnv {
+            grid: launch.grid,
+            block: launch.block,
+            index,
+            dynamic_shared: launch.shared,
+            total_shared: u32::try_from(total).unwrap_or(u32::MAX),
+        };
+        let kernel = &image.functions[image.kernel as usize];
+        let warp = u64::from(kernel.registers) * 256 + kernel.local_bytes * 32 + 4096;
+        let block = warp * u64::from(launch.warps()) + total;
+        let fits = (RESIDENT_BYTES / block.max(1)).max(1);
+        let blocks = launch.blocks();
+        let resident = if blocks <= RESIDENT.min(fits) { blocks } else { fits.min(WINDOW) };
+        let core = Core {
+            image,
+            memory,
+            recorder,
+            env,
+            params,
+            rng: Rng::new(seed ^ u64::from(index).wrapping_mul(0xA076_1D64_78BD_642F)),
+            clock: 0,
+            unlogged: Vec::new(),
+            hook,
+            deadline,
+        };
+        Self {
+            core,
+            launch,
+            blocks: Vec::new(),
+            next_block: 0,
+            resident: usize::try_from(resident).unwrap_or(1),
+            timeout,
+        }
+    }
+
+    /// Runs the launch to its end, or to where it stops.
+    pub(super) fn run(&mut self) -> Option<Stop> {
+        let mut order: Vec<(usize, usize)> = Vec::new();
+        let mut looked = 0;
+        loop {
+            self.start_blocks();
+            if self.blocks.is_empty() {
+                return None;
+            }
+            order.clear();
+            for (slot, block) in self.blocks.iter().enumerate() {
+                let ready = block.warps.iter().enumerate().filter(|(_, warp)| warp.is_ready());
+                order.extend(ready.map(|(warp, _)| (slot, warp)));
+            }
+            if order.is_empty() {
+                return Some(Stop::Deadlock { warps: self.positions() });
+            }
+            self.core.rng.shuffle(&mut order);
+            for &(slot, warp) in &order {
+                if let Err(halt) = self.turn(slot, warp) {
+                    return Some(self.stop(halt, slot, warp));
+                }
+            }
+            self.blocks.retain(|block| block.warps.iter().any(|warp| warp.live != 0));
+            if self.core.clock.wrapping_sub(looked) >= STEPS_PER_LOOK {
+                looked = self.core.clock;
+                if self.core.deadline.is_some_and(|deadline| Instant::now() > deadline) {
+                    return Some(self.timed_out());
+                }
+            }
+        }
+    }
+
+    /// Delivers the last records and ends the launch.
+    pub(super) fn finish(mut self) {
+        self.core.unlogged.sort_unstable();
+        self.core.recorder.end(self.core.unlogged);
+    }
+
+    /// Steps made so far: instructions of the program executed by groups of lanes.
+    #[cfg(test)]
+    pub(super) fn steps(&self) -> u64 {
+        self.core.clock
+    }
+
+    /// One burst of a warp.
+    fn turn(&mut self, slot: usize, warp: usize) -> Result<(), Halt> {
+        let rng = &mut self.core.rng;
+        let Some(block) = self.blocks.get_mut(slot) else { return Ok(()) };
+        let at = &mut block.warps[warp];
+        if at.delay > 0 {
+            at.delay -= 1;
+            return Ok(());
+        }
+        if rng.one_in(128) {
+            at.delay = 1 + rng.below(24);
+        }
+        let burst = match rng.below(8) {
+            0 => 1 + rng.below(4),
+            1..=4 => 8 + rng.below(56),
+            _ => 64 + rng.below(448),
+        };
+        if !at.started {
+            at.started = true;
+            self.core.shared_variables(block, warp);
+        }
+        self.core.burst(block, warp, burst)
+    }
+
+    fn start_blocks(&mut self) {
+        while self.blocks.len() < self.resident && self.next_block < self.launch.blocks() {
+            let linear = self.next_block as u32;
+            self.next_block += 1;
+            let image = self.core.image;
+            let kernel = &image.functions[image.kernel as usize];
+            let threads = self.launch.threads();
+            let warps = (0..self.launch.warps()).map(|warp| {
+                let live = threads.saturating_sub(warp * 32).min(32);
+                let mask = if live >= 32 { u32::MAX } else { (1 << live) - 1 };
+                let mut tid = [[0; LANES]; 3];
+                for lane in 0..LANES {
+                    let thread = self.launch.thread_index(warp, lane as u32);
+                    for axis in 0..3 {
+                        tid[axis][lane] = u64::from(thread[axis]);
+                    }
+                }
+                Warp::new(
+                    warp,
+                    mask,
+                    tid,
+                    kernel.entry,
+                    (kernel.registers, kernel.predicates, kernel.local_bytes),
+                )
+            });
+            let warps = warps.collect();
+            self.blocks.push(Block {
+                linear,
+                index: self.launch.block_index(linear),
+                shared: vec![0; self.core.env.total_shared as usize],
+                barriers: vec![BarrierState::default(); 16],
+                warps,
+            });
+        }
+    }
+
+    fn timed_out(&self) -> Stop {
+        Stop::Timeout { after: self.timeout.unwrap_or_default(), warps: self.positions() }
+    }
+
+    fn stop(&self, halt: Halt, slot: usize, warp: usize) -> Stop {
+        let group = self.core.running(self.blocks.get(slot), warp);
+        let at = group.map(|(span, _)| span);
+        match halt {
+            Halt::Timeout => self.timed_out(),
+            Halt::Unsupported { what } => Stop::Unsupported { at: at.unwrap_or_default(), what },
+            Halt::Fault { kind, lane, detail } => {
+                let lane = lane.or(group.map(|(_, mask)| mask.trailing_zeros() as usize));
+                let thread =
+                    self.blocks.get(slot).zip(lane).map(|(block, lane)| {
+                        (block.index, self.launch.thread_index(warp as u32, lane as u32))
+                    });
+                Stop::Fault(Fault { kind, launch: self.core.env.index, thread, at, detail })
+            }
+        }
+    }
+
+    /// Where every group of every resident block is.
+    fn positions(&self) -> Vec<WarpPosition> {
+        let mut positions = Vec::new();
+        for block in &self.blocks {
+            for warp in &block.warps {
+                for group in &warp.groups {
+                    let at = Warp::op(&self.core.image.ops, group).map_or(Span::default(), |op| op.span);
+                    let waiting = match group.state {
+                        State::Ready => String::new(),
+                        State::Barrier { id, count, .. } => block.describe_barrier(id, count),
+                        State::Converge { mask, .. } => {
+                            let there = warp.arrived(group.state).count_ones();
+                            let all = (mask & warp.live).count_ones();
+                            format!("the lanes of mask {mask:#x} ({there} of {all} lanes arrived)")
+                        }
+                    };
+                    positions.push(WarpPosition {
+                        block: block.index,
+                        warp: warp.index,
+                        mask: group.mask,
+                        at,
+                        waiting,
+                    });
+                }
+            }
+        }
+        positions
+    }
+}
+
+impl Core<'_> {
+    /// The records that say where shared variables are.
+    fn shared_variables(&mut self, block: &Block, warp: usize) {
+        if block.linear != 0 || warp != 0 {
+            return;
+        }
+        for (site, offset) in &self.image.shared_sites {
+            self.recorder.a[0] = TAG_SHARED | offset;
+            self.recorder.write(*site, 1, block.who(0), (0, 0));
+        }
+    }
+
+    /// The instruction that was executed last, with its lanes.
+    fn running(&self, block: Option<&Block>, warp: usize) -> Option<(Span, u32)> {
+        let warp = block?.warps.get(warp)?;
+        let group = warp.groups.iter().max_by_key(|group| group.ran)?;
+        Some((Warp::op(&self.image.ops, group)?.span, group.mask))
+    }
+
+    /// Lanes end.
+    fn exit(&mut self, block: &mut Block, warp: usize, group: usize) {
+        let at = &mut block.warps[warp];
+        let mask = at.groups[group].mask;
+        at.live &= !mask;
+        at.groups.swap_remove(group);
+        if at.live == 0 {
+            // Nothing of it is needed any more.
+            at.file = Vec::new();
+            at.local = Vec::new();
+        }
+        self.lanes_left(block, warp);
+    }
+}
+
+fn is_arrive(code: &Code) -> bool {
+    matches!(code, Code::Barrier(op) if op.kind == BarrierKind::Arrive)
+}
+
+/// Groups a mask's lanes by a value that each has.
+fn by_value<T: Copy + PartialEq>(mask: u32, value: impl Fn(usize) -> T) -> Vec<(T, u32)> {
+    let mut out: Vec<(T, u32)> = Vec::new();
+    for lane in lanes(mask) {
+        let v = value(lane);
+        match out.iter_mut().find(|(other, _)| *other == v) {
+            Some((_, lanes)) => *lanes |= 1 << lane,
+            None => out.push((v, 1 << lane)),
+        }
+    }
+    out
+}
+
+/// Whether a group at this part of the program has finished a step.
+fn is_boundary(part: Part) -> bool {
+    matches!(part, Part::Original | Part::Before)
+}

@@ -1,0 +1,374 @@
+//! Steps: one instruction of the program by one group of lanes, with the inserted code around it.
+
+use super::{Block, Core, Halt, State, Warp, by_value, is_boundary};
+use crate::abi::LANES;
+use crate::backend::FaultKind;
+use crate::backend::emu::image::{Code, Op, Part, StackOp};
+use crate::backend::emu::regs::{Regs, lanes};
+use crate::backend::emu::special::Env;
+
+/// Inserted operations that one step may take before the clock is looked at.
+const RUNTIME_OPS_PER_LOOK: u64 = 1 << 16;
+
+/// How an operation left its group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum After {
+    /// At the next operation.
+    Next,
+    /// Elsewhere, parted, waiting or gone.
+    Changed,
+    /// At the next operation, but others shall go first.
+    Yield,
+}
+
+impl Core<'_> {
+    /// Runs a warp for a number of steps, or until it cannot go on.
+    pub(super) fn burst(&mut self, block: &mut Block, warp: usize, burst: u32) -> Result<(), Halt> {
+        let mut left = burst;
+        while left > 0 {
+            let Some(group) = block.warps[warp].pick() else { break };
+            let (used, after) = self.run_group(block, warp, group, left)?;
+            left = left.saturating_sub(used);
+            if after == After::Yield {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Runs a group as long as nothing changes but its registers and position.
+    fn run_group(
+        &mut self,
+        block: &mut Block,
+        warp: usize,
+        group: usize,
+        budget: u32,
+    ) -> Result<(u32, After), Halt> {
+        let image = self.image;
+        let mut used = 0;
+        while used < budget {
+            let at = &mut block.warps[warp];
+            let alone = at.groups.len() == 1;
+            let Some(op) = at.groups.get(group).and_then(|g| Warp::op(&image.ops, g)) else {
+                return Ok((used + 1, After::Changed));
+            };
+            if op.part != Part::Original {
+                self.whole_step(block, warp, group)?;
+                return Ok((used + 1, After::Changed));
+            }
+            at.steps += 1;
+            at.groups[group].ran = at.steps;
+            self.clock += 1;
+            used += 1;
+            let after = self.execute(block, warp, group, op)?;
+            match after {
+                After::Next if alone => {}
+                After::Next => {
+                    block.warps[warp].merge();
+                    return Ok((used, after));
+                }
+                After::Changed if block.warps[warp].groups.len() == 1 && alone => {
+                    if block.warps[warp].groups[0].state != State::Ready {
+                        return Ok((used, after));
+                    }
+                }
+                _ => {
+                    if alone {
+                        block.warps[warp].parted(&mut self.rng);
+                    }
+                    return Ok((used, after));
+                }
+            }
+            // What follows an instruction belongs to it.
+            let next = block.warps[warp].groups.get(group).and_then(|g| Warp::op(&image.ops, g));
+            if next.is_some_and(|op| op.part == Part::After) {
+                self.finish_step(block, warp, block.warps[warp].groups[group].mask)?;
+                return Ok((used, After::Changed));
+            }
+        }
+        Ok((used, After::Next))
+    }
+
+    /// Executes one operation of a group.
+    #[inline]
+    fn execute(&mut self, block: &mut Block, warp: usize, group: usize, op: &Op) -> Result<After, Halt> {
+        let at = &mut block.warps[warp];
+        let here = at.groups[group];
+        let mut mask = here.mask;
+        if let Some(guard) = op.guard {
+            let bits = guard.slot.map_or(0, |slot| at.preds[(here.pred_base + slot) as usize]);
+            mask &= if guard.negated { !bits } else { bits };
+        }
+        if mask == 0 {
+            at.groups[group].pc += 1;
+            return Ok(After::Next);
+        }
+        match &op.code {
+            Code::Compute(compute) => {
+                let env = Env {
+                    tid: &at.tid,
+                    block: block.index,
+                    block_linear: block.linear,
+                    warp: at.index,
+                    clock: self.clock,
+                    launch: &self.env,
+                };
+                let mut regs = Regs {
+                    file: &mut at.file[here.base as usize..],
+                    preds: &mut at.preds[here.pred_base as usize..],
+                    local: &at.local_base,
+                    env: &env,
+                };
+                compute(&mut regs, mask);
+            }
+            Code::Branch(target) => {
+                if mask != here.mask {
+                    at.split(group, mask, here.pc + 1);
+                }
+                at.groups[group].pc = *target;
+                at.merge();
+                return Ok(After::Changed);
+            }
+            Code::Memory(transfer) => self.transfer(block, warp, here, transfer, mask, op.site)?,
+            Code::Atomic(atomic) => self.atomic(block, warp, here, atomic, mask, op.site)?,
+            Code::Nothing => {}
+            _ => {
+                if let Some(index) = op.unlogged {
+                    self.note_unlogged(index);
+                }
+                return self.control(block, warp, group, op, mask);
+            }
+        }
+        if let Some(index) = op.unlogged {
+            self.note_unlogged(index);
+        }
+        block.warps[warp].groups[group].pc += 1;
+        Ok(After::Next)
+    }
+
+    fn note_unlogged(&mut self, index: u32) {
+        if !self.unlogged.contains(&index) {
+            self.unlogged.push(index);
+        }
+    }
+
+    /// Operations that part lanes, wait, or end.
+    fn control(
+        &mut self,
+        block: &mut Block,
+        warp: usize,
+        group: usize,
+        op: &Op,
+        mask: u32,
+    ) -> Result<After, Halt> {
+        let who = block.who(warp);
+        let at = &mut block.warps[warp];
+        let pc = at.groups[group].pc;
+        match &op.code {
+            Code::Fence => {
+                if let Some(site) = op.site {
+                    let tickets = (self.recorder.draw(site), self.recorder.draw(site));
+                    self.recorder.write(site, mask, who, tickets);
+                }
+                at.groups[group].pc += 1;
+                return Ok(After::Next);
+            }
+            Code::Yield => {
+                if op.part != Part::Original
+                    && let Some(hook) = &mut self.hook
+                {
+                    hook(self.memory);
+                }
+                at.groups[group].pc += 1;
+                return Ok(After::Yield);
+            }
+            Code::Poison(what) => return Err(Halt::Unsupported { what: what.to_string() }),
+            Code::Trap => {
+                let lane = Some(mask.trailing_zeros() as usize);
+                return Err(Halt::Fault {
+                    kind: FaultKind::Trap,
+                    lane,
+                    detail: "a `trap` was reached".into(),
+                });
+            }
+            Code::Stack(stack) => {
+                self.stack(block, warp, group, stack, mask)?;
+                block.warps[warp].groups[group].pc += 1;
+                return Ok(After::Next);
+            }
+            _ => {}
+        }
+        at.split(group, mask, pc + 1);
+        match &op.code {
+            Code::BranchTable(index, targets) => {
+                let index = self.value(block, warp, group, *index);
+                let at = &mut block.warps[warp];
+                let last = targets.len().saturating_sub(1);
+                let parts = by_value(mask, |lane| (index[lane] as u32 as usize).min(last));
+                let here = at.groups[group];
+                at.groups[group].mask = 0;
+                for (target, lanes) in parts {
+                    let pc = targets.get(target).copied().unwrap_or(pc + 1);
+                    at.groups.push(super::warp::Group { pc, mask: lanes, ..here });
+                }
+                at.merge();
+            }
+            Code::Call(call) => self.call(block, warp, group, call)?,
+            Code::Return(function) => self.ret(block, warp, group, *function, op.site),
+            Code::Exit => {
+                if let Some(site) = op.site {
+                    self.recorder.write(site, mask, who, (0, 0));
+                }
+                self.exit(block, warp, group);
+            }
+            Code::Barrier(barrier) => self.barrier(block, warp, group, barrier, op.site)?,
+            Code::Converge(converge) => self.converge(block, warp, group, converge, op.site),
+            _ => {}
+        }
+        Ok(After::Changed)
+    }
+
+    /// The value of an operand for a group.
+    pub(super) fn value(
+        &mut self,
+        block: &mut Block,
+        warp: usize,
+        group: usize,
+        src: crate::backend::emu::regs::Src,
+    ) -> [u64; LANES] {
+        self.with_regs(block, warp, group, |regs| regs.get(src))
+    }
+
+    /// Works on the registers of a group's frame.
+    pub(super) fn with_regs<T>(
+        &mut self,
+        block: &mut Block,
+        warp: usize,
+        group: usize,
+        work: impl FnOnce(&mut Regs<'_>) -> T,
+    ) -> T {
+        let at = &mut block.warps[warp];
+        let here = at.groups[group];
+        let env = Env {
+            tid: &at.tid,
+            block: block.index,
+            block_linear: block.linear,
+            warp: at.index,
+            clock: self.clock,
+            launch: &self.env,
+        };
+        work(&mut Regs {
+            file: &mut at.file[here.base as usize..],
+            preds: &mut at.preds[here.pred_base as usize..],
+            local: &at.local_base,
+            env: &env,
+        })
+    }
+
+    fn stack(
+        &mut self,
+        block: &mut Block,
+        warp: usize,
+        group: usize,
+        op: &StackOp,
+        mask: u32,
+    ) -> Result<(), Halt> {
+        match op {
+            StackOp::Save(to) => {
+                let top = block.warps[warp].local_top;
+                self.with_regs(block, warp, group, |regs| regs.set(*to, mask, |lane| top[lane]));
+            }
+            StackOp::Restore(from) => {
+                let top = self.value(block, warp, group, *from);
+                let at = &mut block.warps[warp];
+                for lane in lanes(mask) {
+                    at.local_top[lane] = top[lane].clamp(at.local_base[lane], at.local_top[lane]);
+                }
+            }
+            StackOp::Alloca { to, bytes, align } => {
+                let bytes = self.value(block, warp, group, *bytes);
+                let at = &mut block.warps[warp];
+                let mut start = [0; LANES];
+                for lane in lanes(mask) {
+                    start[lane] = at.local_top[lane].next_multiple_of((*align).clamp(1, 256));
+                    at.grow_local(lane, start[lane].saturating_add(bytes[lane]))?;
+                }
+                self.with_regs(block, warp, group, |regs| regs.set(*to, mask, |lane| start[lane]));
+            }
+        }
+        Ok(())
+    }
+
+    /// A step of an instrumented text: the inserted code before an instruction, the instruction by the lanes that
+    /// came for it, and the inserted code after it. Nobody else runs meanwhile.
+    fn whole_step(&mut self, block: &mut Block, warp: usize, group: usize) -> Result<(), Halt> {
+        let at = &mut block.warps[warp];
+        at.steps += 1;
+        self.clock += 1;
+        let lanes = at.groups[group].mask;
+        self.inserted(block, warp, lanes, |part| part == Part::Original)?;
+        // Whoever of these lanes is at the instruction executes it now.
+        let at = &mut block.warps[warp];
+        let steps = at.steps;
+        let Some(group) = at.groups.iter().position(|g| g.mask & lanes != 0 && g.state == State::Ready)
+        else {
+            return Ok(());
+        };
+        at.groups[group].ran = steps;
+        // Others that were there already run later.
+        let others = at.groups[group].mask & !lanes;
+        if others != 0 {
+            let pc = at.groups[group].pc;
+            at.split(group, lanes, pc);
+        }
+        let image = self.image;
+        let Some(op) = Warp::op(&image.ops, &block.warps[warp].groups[group]) else { return Ok(()) };
+        let before = block.warps[warp].groups.len();
+        self.execute(block, warp, group, op)?;
+        if block.warps[warp].groups.len() > before {
+            block.warps[warp].parted(&mut self.rng);
+        }
+        self.finish_step(block, warp, lanes)
+    }
+
+    /// Runs the inserted code that follows an instruction.
+    fn finish_step(&mut self, block: &mut Block, warp: usize, lanes: u32) -> Result<(), Halt> {
+        self.inserted(block, warp, lanes, is_boundary)?;
+        block.warps[warp].merge();
+        Ok(())
+    }
+
+    /// Runs inserted code of these lanes until all are where they shall be, wait, or have ended.
+    fn inserted(
+        &mut self,
+        block: &mut Block,
+        warp: usize,
+        lanes: u32,
+        done: impl Fn(Part) -> bool,
+    ) -> Result<(), Halt> {
+        let image = self.image;
+        let mut executed = 0u64;
+        loop {
+            let groups = block.warps[warp].groups.iter().enumerate();
+            let running = groups.filter(|(_, g)| g.mask & lanes != 0 && g.state == State::Ready);
+            let behind = running.filter(|(_, g)| Warp::op(&image.ops, g).is_some_and(|op| !done(op.part)));
+            // Fair enough for loops over lanes: the lowest first, and every so often the one that waited longest.
+            let next = if executed % 64 == 63 {
+                behind.min_by_key(|(_, g)| g.ran)
+            } else {
+                behind.min_by_key(|(_, g)| (u32::MAX - g.depth, g.pc))
+            };
+            let Some((group, here)) = next else { return Ok(()) };
+            let Some(op) = Warp::op(&image.ops, here) else { return Ok(()) };
+            executed += 1;
+            block.warps[warp].groups[group].ran = block.warps[warp].steps;
+            self.execute(block, warp, group, op)?;
+            block.warps[warp].merge();
+            if executed % RUNTIME_OPS_PER_LOOK == 0
+                && self.deadline.is_some_and(|deadline| std::time::Instant::now() > deadline)
+            {
+                return Err(Halt::Timeout);
+            }
+        }
+    }
+}

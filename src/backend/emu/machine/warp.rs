@@ -1,0 +1,193 @@
+//! A warp: registers, and groups of lanes that run together. Every lane has its own call stack; a group is the lanes
+//! that are at one place of one frame.
+
+use crate::abi::{LANES, Lanes};
+use crate::backend::emu::image::Op;
+use crate::backend::emu::rng::Rng;
+
+/// Where a lane returns to.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Frame {
+    /// The call.
+    pub(super) call: u32,
+    pub(super) base: u32,
+    pub(super) pred_base: u32,
+    pub(super) local_base: u64,
+    pub(super) local_top: u64,
+}
+
+/// What a group does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum State {
+    Ready,
+    /// At a CTA barrier; `counted` once the warp has arrived.
+    Barrier {
+        id: u8,
+        count: u32,
+        counted: bool,
+    },
+    /// At a warp instruction that waits for the lanes of a mask.
+    Converge {
+        mask: u32,
+        class: u32,
+    },
+}
+
+/// Lanes at one place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Group {
+    pub(super) pc: u32,
+    /// Calls above the kernel.
+    pub(super) depth: u32,
+    /// First register of the frame.
+    pub(super) base: u32,
+    /// First predicate of the frame.
+    pub(super) pred_base: u32,
+    pub(super) mask: u32,
+    pub(super) state: State,
+    /// The warp's step count when it last ran.
+    pub(super) ran: u64,
+}
+
+impl Group {
+    fn place(&self) -> (u32, u32, u32, u32) {
+        (self.pc, self.depth, self.base, self.pred_base)
+    }
+}
+
+/// A warp.
+pub(super) struct Warp {
+    pub(super) index: u32,
+    /// Lanes that have not exited.
+    pub(super) live: u32,
+    pub(super) groups: Vec<Group>,
+    pub(super) file: Vec<Lanes>,
+    pub(super) preds: Vec<u32>,
+    pub(super) frames: Vec<Vec<Frame>>,
+    /// Local memory by lane.
+    pub(super) local: Vec<Vec<u8>>,
+    pub(super) local_base: Lanes,
+    pub(super) local_top: Lanes,
+    pub(super) tid: [Lanes; 3],
+    /// What waiting lanes brought to a converging instruction.
+    pub(super) inputs: [Lanes; 3],
+    /// Schedule points executed.
+    pub(super) steps: u64,
+    pub(super) started: bool,
+    /// Rounds in which the warp does not run.
+    pub(super) delay: u32,
+    /// Lanes that go first until this step.
+    favour: (u32, u64),
+    /// How long a group may be kept waiting by others of the warp.
+    patience: u64,
+}
+
+impl Warp {
+    pub(super) fn new(index: u32, live: u32, tid: [Lanes; 3], entry: u32, sizes: (u32, u32, u64)) -> Self {
+        let (registers, predicates, local) = sizes;
+        let bytes = usize::try_from(local).unwrap_or(0);
+        Self {
+            index,
+            live,
+            groups: vec![Group {
+                pc: entry,
+                depth: 0,
+                base: 0,
+                pred_base: 0,
+                mask: live,
+                state: State::Ready,
+                ran: 0,
+            }],
+            file: vec![[0; LANES]; registers as usize],
+            preds: vec![0; predicates as usize],
+            frames: vec![Vec::new(); LANES],
+            local: vec![vec![0; bytes]; LANES],
+            local_base: [0; LANES],
+            local_top: [local; LANES],
+            tid,
+            inputs: [[0; LANES]; 3],
+            steps: 0,
+            started: false,
+            delay: 0,
+            favour: (0, 0),
+            patience: 256,
+        }
+    }
+
+    /// Whether some group can run.
+    pub(super) fn is_ready(&self) -> bool {
+        self.groups.iter().any(|group| group.state == State::Ready)
+    }
+
+    /// The group to run next: deepest frame first, then lowest position, so that structured code meets again. The
+    /// schedule lets others go first now and then, and nobody waits for ever.
+    pub(super) fn pick(&self) -> Option<usize> {
+        if let [group] = self.groups.as_slice() {
+            return (group.state == State::Ready).then_some(0);
+        }
+        let ready = || self.groups.iter().enumerate().filter(|(_, g)| g.state == State::Ready);
+        let (lanes, until) = self.favour;
+        if self.steps < until
+            && let Some((at, _)) = ready().find(|(_, g)| g.mask & lanes != 0)
+        {
+            return Some(at);
+        }
+        let (oldest, group) = ready().min_by_key(|(_, g)| g.ran)?;
+        if self.steps.saturating_sub(group.ran) > self.patience {
+            return Some(oldest);
+        }
+        ready().min_by_key(|(_, g)| (u32::MAX - g.depth, g.pc)).map(|(at, _)| at)
+    }
+
+    /// Called when lanes part: sometimes others than the usual ones go first.
+    pub(super) fn parted(&mut self, rng: &mut Rng) {
+        if rng.one_in(4)
+            && let Some(group) =
+                self.groups.get(rng.below(u32::try_from(self.groups.len()).unwrap_or(1)) as usize)
+        {
+            self.favour = (group.mask, self.steps + 1 + u64::from(rng.below(96)));
+        }
+        self.patience = 64 << rng.below(6);
+    }
+
+    /// Unites ready groups that are at the same place.
+    pub(super) fn merge(&mut self) {
+        if self.groups.len() == 1 {
+            return;
+        }
+        let mut at = 0;
+        while at < self.groups.len() {
+            let group = self.groups[at];
+            let mut other = at + 1;
+            while group.state == State::Ready && other < self.groups.len() {
+                let with = self.groups[other];
+                if with.state == State::Ready && with.place() == group.place() {
+                    self.groups[at].mask |= with.mask;
+                    self.groups[at].ran = self.groups[at].ran.max(with.ran);
+                    self.groups.remove(other);
+                } else {
+                    other += 1;
+                }
+            }
+            at += 1;
+        }
+        self.groups.retain(|group| group.mask != 0);
+    }
+
+    /// Leaves only the lanes of the mask in a group; the others go on at `pc` in a group of their own.
+    pub(super) fn split(&mut self, group: usize, mask: u32, pc: u32) {
+        let Some(whole) = self.groups.get_mut(group) else { return };
+        let rest = whole.mask & !mask;
+        if rest == 0 {
+            return;
+        }
+        let other = Group { mask: rest, pc, ran: self.steps, ..*whole };
+        whole.mask &= mask;
+        self.groups.push(other);
+    }
+
+    /// The operation that a group stands at.
+    pub(super) fn op<'o>(ops: &'o [Op], group: &Group) -> Option<&'o Op> {
+        ops.get(group.pc as usize)
+    }
+}

@@ -1,0 +1,223 @@
+//! Global and constant memory: separate allocations with gaps between them, so that every access is checked against
+//! one of them. The address space is the generic one; the windows of the other spaces are the constants below.
+
+use crate::backend::{FaultKind, Region};
+
+/// First address of global memory.
+pub(super) const GLOBAL_BASE: u64 = 0x7000_0000_0000;
+/// First address of constant memory.
+pub(super) const CONST_BASE: u64 = 0x5000_0000_0000;
+/// Kernel parameters as generic addresses.
+pub(super) const PARAM_WINDOW: u64 = 0x4000_0000_0000;
+/// Local memory as generic addresses.
+pub(super) const LOCAL_WINDOW: u64 = 0x2000_0000_0000;
+/// Shared memory as generic addresses.
+pub(super) const SHARED_WINDOW: u64 = 0x1000_0000_0000;
+/// Addresses of functions.
+pub(super) const CODE_WINDOW: u64 = 0x0800_0000_0000;
+/// Size of a window.
+pub(super) const WINDOW: u64 = 1 << 40;
+/// Bytes between the addresses of two functions.
+pub(super) const CODE_STRIDE: u64 = 16;
+
+/// Room between allocations; every base is a multiple of `ALIGN`.
+const GAP: u64 = 4096;
+const ALIGN: u64 = 256;
+
+/// What an allocation is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    Buffer,
+    Variable,
+    Const,
+    Heap,
+    /// Given back by `free`.
+    Freed,
+}
+
+/// One allocation.
+#[derive(Debug)]
+pub(super) struct Allocation {
+    pub(super) base: u64,
+    pub(super) data: Vec<u8>,
+    pub(super) name: String,
+    pub(super) element: u64,
+    pub(super) kind: Kind,
+}
+
+/// All allocations, by address.
+#[derive(Debug)]
+pub(super) struct Memory {
+    allocations: Vec<Allocation>,
+    next_global: u64,
+    next_const: u64,
+    last: usize,
+}
+
+impl Default for Memory {
+    fn default() -> Self {
+        Self { allocations: Vec::new(), next_global: GLOBAL_BASE, next_const: CONST_BASE, last: 0 }
+    }
+}
+
+/// Why an access may not be.
+#[derive(Clone, Debug)]
+pub(super) struct Refused {
+    pub(super) kind: FaultKind,
+    pub(super) detail: String,
+}
+
+impl Memory {
+    /// Adds an allocation and tells its base.
+    pub(super) fn allocate(
+        &mut self,
+        name: impl Into<String>,
+        element: u64,
+        data: Vec<u8>,
+        kind: Kind,
+        align: u64,
+    ) -> u64 {
+        let next = if kind == Kind::Const { &mut self.next_const } else { &mut self.next_global };
+        let base = next.next_multiple_of(align.clamp(ALIGN, 1 << 20));
+        *next = base.saturating_add(data.len() as u64).saturating_add(GAP).next_multiple_of(ALIGN);
+        let allocation = Allocation { base, data, name: name.into(), element, kind };
+        let at = self.allocations.partition_point(|a| a.base < base);
+        self.allocations.insert(at, allocation);
+        base
+    }
+
+    /// The allocation that starts here.
+    pub(super) fn at(&self, base: u64) -> Option<&Allocation> {
+        let at = self.allocations.binary_search_by_key(&base, |a| a.base).ok()?;
+        self.allocations.get(at)
+    }
+
+    /// The allocation that starts here.
+    pub(super) fn at_mut(&mut self, base: u64) -> Option<&mut Allocation> {
+        let at = self.allocations.binary_search_by_key(&base, |a| a.base).ok()?;
+        self.allocations.get_mut(at)
+    }
+
+    /// The allocation with this name.
+    pub(super) fn named(&self, name: &str) -> Option<&Allocation> {
+        self.allocations.iter().find(|a| a.name == name)
+    }
+
+    /// Marks a heap allocation as given back; tells whether there was one.
+    pub(super) fn free(&mut self, base: u64) -> bool {
+        match self.at_mut(base) {
+            Some(allocation) if allocation.kind == Kind::Heap => {
+                allocation.kind = Kind::Freed;
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Buffers and global variables, for names in reports.
+    pub(super) fn regions(&self) -> Vec<Region> {
+        let listed = |kind| self.allocations.iter().filter(move |a| a.kind == kind);
+        listed(Kind::Buffer)
+            .chain(listed(Kind::Variable))
+            .map(|a| Region {
+                name: a.name.clone(),
+                base: a.base,
+                bytes: a.data.len() as u64,
+                element: a.element,
+            })
+            .collect()
+    }
+
+    /// The bytes at an address.
+    #[inline]
+    pub(super) fn bytes(&mut self, address: u64, size: usize, write: bool) -> Result<&mut [u8], Refused> {
+        if !self.holds(self.last, address, size) {
+            self.last = self.allocations.partition_point(|a| a.base <= address).saturating_sub(1);
+            if !self.holds(self.last, address, size) {
+                return Err(self.refuse(address, size, write));
+            }
+        }
+        let usable = match self.allocations[self.last].kind {
+            Kind::Freed => false,
+            Kind::Const => !write,
+            _ => true,
+        };
+        if !usable {
+            return Err(self.refuse(address, size, write));
+        }
+        let allocation = &mut self.allocations[self.last];
+        let offset = (address - allocation.base) as usize;
+        Ok(&mut allocation.data[offset..offset + size])
+    }
+
+    #[inline]
+    fn holds(&self, at: usize, address: u64, size: usize) -> bool {
+        self.allocations.get(at).is_some_and(|a| {
+            address >= a.base && (address - a.base).saturating_add(size as u64) <= a.data.len() as u64
+        })
+    }
+
+    fn refuse(&self, address: u64, size: usize, write: bool) -> Refused {
+        let what = format!("{} of {size} bytes at {address:#x}", if write { "store" } else { "load" });
+        let at = self.allocations.partition_point(|a| a.base <= address);
+        let below = at.checked_sub(1).and_then(|at| self.allocations.get(at));
+        let above = self.allocations.get(at);
+        let end = |a: &Allocation| a.base + a.data.len() as u64;
+        if let Some(a) = below.filter(|a| address < end(a)) {
+            let (kind, detail) = match a.kind {
+                Kind::Freed => (FaultKind::Freed, format!("{what}, in memory that was freed")),
+                Kind::Const if write => {
+                    (FaultKind::Device, format!("{what}, in constant memory `{}`", a.name))
+                }
+                _ => {
+                    let bytes = a.data.len();
+                    let over = address + size as u64 - end(a);
+                    (
+                        FaultKind::OutOfBounds,
+                        format!(
+                            "{what}, its last {over} bytes behind the end of `{}` ({bytes} bytes)",
+                            a.name
+                        ),
+                    )
+                }
+            };
+            return Refused { kind, detail };
+        }
+        let after = below.map(|a| (address - end(a), a));
+        let before = above.map(|a| (a.base - address, a));
+        let near = match (after, before) {
+            (Some((d, a)), Some((e, _))) if d <= e => Some((d, a, "behind the end of")),
+            (_, Some((e, b))) => Some((e, b, "before the start of")),
+            (Some((d, a)), None) => Some((d, a, "behind the end of")),
+            (None, None) => None,
+        };
+        let detail = match near {
+            Some((distance, a, side)) => {
+                format!("{what}, {distance} bytes {side} `{}` ({} bytes)", a.name, a.data.len())
+            }
+            None => format!("{what}, where no buffer is"),
+        };
+        Refused { kind: FaultKind::OutOfBounds, detail }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn accesses_outside_name_the_nearest_buffer() {
+        let mut memory = Memory::default();
+        let a = memory.allocate("a", 4, vec![0; 256], Kind::Buffer, 1);
+        let b = memory.allocate("b", 4, vec![0; 64], Kind::Buffer, 1);
+        assert!(memory.bytes(a + 252, 4, true).is_ok());
+        let mut detail = |address, size| memory.bytes(address, size, true).unwrap_err().detail;
+        assert!(
+            detail(a + 272, 4).ends_with("16 bytes behind the end of `a` (256 bytes)"),
+            "{}",
+            detail(a + 272, 4)
+        );
+        assert!(detail(b - 8, 4).ends_with("8 bytes before the start of `b` (64 bytes)"));
+        assert!(detail(b + 60, 8).ends_with("its last 4 bytes behind the end of `b` (64 bytes)"));
+    }
+}

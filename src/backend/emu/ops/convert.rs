@@ -1,0 +1,210 @@
+//! `cvt` between integers and floats of all widths.
+
+use super::super::decode::{Bad, Cx};
+use super::super::image::Code;
+use super::super::types::{Ty, extend, low};
+use super::float::{Round, flush, narrow, to_odd};
+use super::half::{bf16_from_f64, from_f64, to_f32};
+use super::{lanewise1, lanewise2};
+
+/// Reads a value as an exact number.
+#[derive(Clone, Copy)]
+enum From {
+    Signed(u32),
+    Unsigned(u32),
+    F16,
+    Bf16,
+    F32,
+    F64,
+}
+
+fn from(ty: Ty) -> Option<From> {
+    Some(match ty {
+        Ty::S(bits) => From::Signed(bits),
+        Ty::U(bits) | Ty::B(bits) => From::Unsigned(bits),
+        Ty::F16 => From::F16,
+        Ty::Bf16 => From::Bf16,
+        Ty::F32 => From::F32,
+        Ty::F64 => From::F64,
+        _ => return None,
+    })
+}
+
+impl From {
+    fn is_float(self) -> bool {
+        !matches!(self, Self::Signed(_) | Self::Unsigned(_))
+    }
+
+    fn float(self, value: u64, ftz: bool) -> f64 {
+        match self {
+            Self::F16 => f64::from(to_f32(value as u16)),
+            Self::Bf16 => f64::from(f32::from_bits((value as u32) << 16)),
+            Self::F64 => f64::from_bits(value),
+            _ => {
+                let value = f32::from_bits(value as u32);
+                f64::from(if ftz { flush(value) } else { value })
+            }
+        }
+    }
+
+    fn integer(self, value: u64) -> i128 {
+        match self {
+            Self::Signed(bits) => i128::from(extend(value, bits).cast_signed()),
+            Self::Unsigned(bits) => i128::from(low(value, bits)),
+            _ => 0,
+        }
+    }
+}
+
+/// The limits of an integer type.
+fn limits(ty: Ty) -> (i128, i128) {
+    let bits = ty.bits();
+    if ty.is_signed() { (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) } else { (0, (1 << bits) - 1) }
+}
+
+/// Rounds to an integer by `.rni`, `.rzi`, `.rmi`, `.rpi`.
+fn integral(value: f64, round: Round) -> f64 {
+    match round {
+        Round::Nearest => value.round_ties_even(),
+        Round::Zero => value.trunc(),
+        Round::Down => value.floor(),
+        Round::Up => value.ceil(),
+    }
+}
+
+fn integral_round(cx: &Cx<'_, '_>) -> Option<Round> {
+    Some(match cx.one_of(&["rni", "rzi", "rmi", "rpi"])? {
+        "rni" => Round::Nearest,
+        "rzi" => Round::Zero,
+        "rmi" => Round::Down,
+        _ => Round::Up,
+    })
+}
+
+/// An integer as the 64-bit float whose further rounding is right, and exactly where it fits.
+fn integer_to_f64(value: i128, round: Round, narrower: bool) -> f64 {
+    let near = value as f64;
+    let error = value - near as i128;
+    if narrower {
+        return to_odd(near, error as f64);
+    }
+    match round {
+        Round::Down if error < 0 => near.next_down(),
+        Round::Up if error > 0 => near.next_up(),
+        Round::Zero if value > 0 && error < 0 => near.next_down(),
+        Round::Zero if value < 0 && error > 0 => near.next_up(),
+        _ => near,
+    }
+}
+
+/// Writes a float in the destination's format.
+fn write_float(value: f64, ty: Ty, round: Round, shape: Shape) -> u64 {
+    let value =
+        if shape.sat { if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) + 0.0 } } else { value };
+    let value = if shape.relu && (value < 0.0 || value.is_nan()) {
+        if value.is_nan() { value } else { 0.0 }
+    } else {
+        value
+    };
+    match ty {
+        Ty::F16 => u64::from(from_f64(value, round)),
+        Ty::Bf16 => u64::from(bf16_from_f64(value, round)),
+        Ty::Tf32 => {
+            // 10 bits of fraction, ties away from zero.
+            let bits = (value as f32).to_bits();
+            u64::from(if value.is_finite() { bits.wrapping_add(0x1000) & !0x1fff } else { bits })
+        }
+        Ty::F64 => value.to_bits(),
+        _ => {
+            let value = narrow(value, round);
+            let value = if shape.ftz { flush(value) } else { value };
+            u64::from(super::float::canonical(value).to_bits())
+        }
+    }
+}
+
+#[derive(Clone, Copy)]
+struct Shape {
+    sat: bool,
+    relu: bool,
+    ftz: bool,
+}
+
+/// `cvt`
+pub(super) fn cvt(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    let (to, ty) = (cx.ty_at(0)?, cx.ty_at(1)?);
+    let shape = Shape { sat: cx.has("sat") || cx.has("satfinite"), relu: cx.has("relu"), ftz: cx.has("ftz") };
+    let round = Round::of(cx);
+    if matches!(to, Ty::F16x2 | Ty::Bf16x2) {
+        return pack(cx, to, ty, round);
+    }
+    let Some(from) = from(ty) else { return cx.refuse() };
+    let integral_to = integral_round(cx);
+    let (d, a) = (cx.dst(0)?, cx.src(1, ty)?);
+    match (from.is_float(), to.is_int()) {
+        // Sign or zeros fill a wider register.
+        (false, true) if !shape.sat => {
+            let bits = to.bits().min(ty.bits());
+            let signed = if ty.bits() < to.bits() { ty.is_signed() } else { to.is_signed() };
+            if signed {
+                return Ok(lanewise1(d, a, move |a| extend(a, bits)));
+            }
+            Ok(lanewise1(d, a, move |a| low(a, bits)))
+        }
+        (false, true) => {
+            let (least, most) = limits(to);
+            let signed = to.is_signed();
+            let bits = to.bits();
+            Ok(lanewise1(d, a, move |a| {
+                let value = from.integer(a).clamp(least, most) as u64;
+                if signed { extend(value, bits) } else { low(value, bits) }
+            }))
+        }
+        (true, true) => {
+            let round = integral_to.unwrap_or(Round::Zero);
+            let (least, most) = limits(to);
+            let (signed, bits) = (to.is_signed(), to.bits());
+            // What is no number becomes 0, or the top bit for 64-bit results, as the hardware has it.
+            let nan = if ty == Ty::F64 || bits == 64 {
+                if shape.sat { 0 } else { 1u64 << 63 >> (64 - bits) }
+            } else {
+                0
+            };
+            Ok(lanewise1(d, a, move |a| {
+                let value = from.float(a, shape.ftz);
+                if value.is_nan() {
+                    return nan;
+                }
+                let value = (integral(value, round) as i128).clamp(least, most) as u64;
+                if signed { extend(value, bits) } else { low(value, bits) }
+            }))
+        }
+        (false, false) => {
+            let narrower = to != Ty::F64;
+            Ok(lanewise1(d, a, move |a| {
+                let value = integer_to_f64(from.integer(a), round, narrower);
+                write_float(value, to, round, shape)
+            }))
+        }
+        (true, false) => Ok(lanewise1(d, a, move |a| {
+            let value = from.float(a, shape.ftz);
+            let value = integral_to.map_or(value, |round| integral(value, round).copysign(value));
+            write_float(value, to, round, shape)
+        })),
+    }
+}
+
+/// `cvt.rn.f16x2.f32 d, high, low`
+fn pack(cx: &Cx<'_, '_>, to: Ty, ty: Ty, round: Round) -> Result<Code, Bad> {
+    if ty != Ty::F32 || cx.len() != 3 {
+        return cx.refuse();
+    }
+    let (d, a, b) = (cx.dst(0)?, cx.src(1, ty)?, cx.src(2, ty)?);
+    let relu = cx.has("relu");
+    let part = move |bits: u64| {
+        let value = f64::from(f32::from_bits(bits as u32));
+        let value = if relu && value < 0.0 { 0.0 } else { value };
+        u64::from(if to == Ty::F16x2 { from_f64(value, round) } else { bf16_from_f64(value, round) })
+    };
+    Ok(lanewise2(d, a, b, move |a, b| part(a) << 16 | part(b)))
+}

@@ -1,0 +1,406 @@
+//! 32- and 64-bit floats. Arithmetic rounds as the modifiers say, and 32-bit results that are no number are the
+//! hardware's one NaN. The approximate forms are computed by the 64-bit (or, for 64 bits, the library's) function.
+
+use super::super::decode::{Bad, Cx};
+use super::super::image::Code;
+use super::super::regs::{Word, bits};
+use super::super::types::Ty;
+use super::{binary, compute, lanewise2, ternary, unary};
+
+/// Rounding of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Round {
+    Nearest,
+    Zero,
+    Down,
+    Up,
+}
+
+impl Round {
+    pub(super) fn of(cx: &Cx<'_, '_>) -> Self {
+        match cx.one_of(&["rz", "rm", "rp"]) {
+            Some("rz") => Self::Zero,
+            Some("rm") => Self::Down,
+            Some("rp") => Self::Up,
+            _ => Self::Nearest,
+        }
+    }
+}
+
+/// The NaN that 32-bit arithmetic gives.
+#[inline(always)]
+pub(super) fn canonical(value: f32) -> f32 {
+    if value.is_nan() { f32::from_bits(0x7fff_ffff) } else { value }
+}
+
+/// Subnormal numbers become zeros of their sign.
+#[inline(always)]
+pub(super) fn flush(value: f32) -> f32 {
+    if value.is_subnormal() { value * 0.0 } else { value }
+}
+
+#[inline(always)]
+fn saturate(value: f32) -> f32 {
+    if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) + 0.0 }
+}
+
+/// A value between two 64-bit floats as the one of them whose last bit is set, so that rounding it once more is right
+/// (it has more than twice the bits of what it is rounded to). `error` has the sign of what was lost.
+#[inline(always)]
+pub(super) fn to_odd(value: f64, error: f64) -> f64 {
+    let bits = value.to_bits();
+    if error != 0.0 && value.is_finite() && bits & 1 == 0 && !error.is_nan() {
+        if value == 0.0 {
+            return f64::from_bits(1).copysign(error);
+        }
+        let away = (error > 0.0) == (value > 0.0);
+        f64::from_bits(if away { bits + 1 } else { bits - 1 })
+    } else {
+        value
+    }
+}
+
+/// Rounds to 32 bits.
+pub(super) fn narrow(value: f64, round: Round) -> f32 {
+    let near = value as f32;
+    if round == Round::Nearest || value.is_nan() {
+        return near;
+    }
+    let back = f64::from(near);
+    match round {
+        Round::Down if back > value => near.next_down(),
+        Round::Up if back < value => near.next_up(),
+        Round::Zero if back.abs() > value.abs() => {
+            if value > 0.0 {
+                near.next_down()
+            } else {
+                near.next_up()
+            }
+        }
+        _ => near,
+    }
+}
+
+#[inline(always)]
+fn sum_error(a: f64, b: f64, sum: f64) -> f64 {
+    let part = sum - a;
+    (a - (sum - part)) + (b - part)
+}
+
+/// `a * b + c`, rounded once.
+#[inline(always)]
+pub(super) fn fma32(a: f32, b: f32, c: f32) -> f32 {
+    let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));
+    let sum = product + c;
+    to_odd(sum, sum_error(product, c, sum)) as f32
+}
+
+fn fma32_rounded(a: f32, b: f32, c: f32, round: Round) -> f32 {
+    let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));
+    let sum = product + c;
+    if sum == 0.0 {
+        return zero_sum(product, c, round) as f32;
+    }
+    narrow(to_odd(sum, sum_error(product, c, sum)), round)
+}
+
+/// The sign of a sum that is zero.
+fn zero_sum(a: f64, b: f64, round: Round) -> f64 {
+    let negative = a != 0.0 || a.is_sign_negative() || b.is_sign_negative();
+    if round == Round::Down && negative { -0.0 } else { a + b }
+}
+
+/// Rounds the exact `value + error` to 64 bits.
+fn directed(value: f64, error: f64, round: Round) -> f64 {
+    if error == 0.0 || error.is_nan() || !value.is_finite() {
+        return value;
+    }
+    match round {
+        Round::Nearest => value,
+        Round::Down if error < 0.0 => value.next_down(),
+        Round::Up if error > 0.0 => value.next_up(),
+        Round::Zero if value > 0.0 && error < 0.0 => value.next_down(),
+        Round::Zero if value < 0.0 && error > 0.0 => value.next_up(),
+        _ => value,
+    }
+}
+
+/// A 32-bit operation with the modifiers `.ftz` and `.sat` applied.
+fn shaped2(cx: &Cx<'_, '_>, f: impl Fn(f32, f32) -> f32 + Send + Sync + 'static) -> Result<Code, Bad> {
+    let (ftz, sat) = (cx.has("ftz"), cx.has("sat"));
+    if !ftz && !sat {
+        return binary(cx, Ty::F32, move |a: f32, b: f32| canonical(f(a, b)));
+    }
+    binary(cx, Ty::F32, move |a: f32, b: f32| {
+        let value = if ftz { flush(f(flush(a), flush(b))) } else { f(a, b) };
+        if sat { saturate(value) } else { canonical(value) }
+    })
+}
+
+fn shaped1(cx: &Cx<'_, '_>, f: impl Fn(f32) -> f32 + Send + Sync + 'static) -> Result<Code, Bad> {
+    let ftz = cx.has("ftz");
+    unary(cx, Ty::F32, move |a: f32| if ftz { canonical(flush(f(flush(a)))) } else { canonical(f(a)) })
+}
+
+/// `add`
+pub(super) fn add(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    sum(cx, 1.0)
+}
+
+/// `sub`
+pub(super) fn sub(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    sum(cx, -1.0)
+}
+
+fn sum(cx: &Cx<'_, '_>, sign: f64) -> Result<Code, Bad> {
+    let round = Round::of(cx);
+    match (cx.ty()?, round, sign > 0.0) {
+        (Ty::F32, Round::Nearest, true) => shaped2(cx, |a, b| a + b),
+        (Ty::F32, Round::Nearest, false) => shaped2(cx, |a, b| a - b),
+        (Ty::F32, ..) => {
+            let sign = sign as f32;
+            shaped2(cx, move |a, b| fma32_rounded(sign, b, a, round))
+        }
+        (_, Round::Nearest, _) => binary(cx, Ty::F64, move |a: f64, b: f64| a + sign * b),
+        _ => binary(cx, Ty::F64, move |a: f64, b: f64| {
+            let b = sign * b;
+            let sum = a + b;
+            if sum == 0.0 { zero_sum(a, b, round) } else { directed(sum, sum_error(a, b, sum), round) }
+        }),
+    }
+}
+
+/// `mul`
+pub(super) fn mul(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    let round = Round::of(cx);
+    match (cx.ty()?, round) {
+        (Ty::F32, Round::Nearest) => shaped2(cx, |a, b| a * b),
+        (Ty::F32, _) => shaped2(cx, move |a, b| narrow(f64::from(a) * f64::from(b), round)),
+        (_, Round::Nearest) => binary(cx, Ty::F64, |a: f64, b: f64| a * b),
+        _ => binary(cx, Ty::F64, move |a: f64, b: f64| {
+            let product = a * b;
+            directed(product, a.mul_add(b, -product), round)
+        }),
+    }
+}
+
+/// `fma`, and `mad` of floats
+pub(super) fn fma(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    let round = Round::of(cx);
+    let ty = cx.ty()?;
+    match (ty, round) {
+        (Ty::F32, _) => {
+            let (ftz, sat) = (cx.has("ftz"), cx.has("sat"));
+            if round == Round::Nearest && !ftz && !sat {
+                return ternary(cx, ty, |a: f32, b: f32, c: f32| canonical(fma32(a, b, c)));
+            }
+            ternary(cx, ty, move |a: f32, b: f32, c: f32| {
+                let (a, b, c) = if ftz { (flush(a), flush(b), flush(c)) } else { (a, b, c) };
+                let value = fma32_rounded(a, b, c, round);
+                let value = if ftz { flush(value) } else { value };
+                if sat { saturate(value) } else { canonical(value) }
+            })
+        }
+        (Ty::F64, Round::Nearest) => ternary(cx, ty, f64::mul_add),
+        (Ty::F64, _) => ternary(cx, ty, move |a: f64, b: f64, c: f64| {
+            // Error of the product and of the sum; their sum's sign is that of what was lost, but for rare ties.
+            let value = a.mul_add(b, c);
+            let product = a * b;
+            let low = a.mul_add(b, -product);
+            let error = (product - value) + c + low;
+            directed(value, error, round)
+        }),
+        _ => super::half::fma(cx),
+    }
+}
+
+/// `div`
+pub(super) fn div(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    let round = Round::of(cx);
+    match (cx.ty()?, round) {
+        (Ty::F32, Round::Nearest) => shaped2(cx, |a, b| a / b),
+        (Ty::F32, _) => shaped2(cx, move |a, b| {
+            let (a, b) = (f64::from(a), f64::from(b));
+            let quotient = a / b;
+            let residual = (-quotient).mul_add(b, a);
+            narrow(to_odd(quotient, if b < 0.0 { -residual } else { residual }), round)
+        }),
+        (_, Round::Nearest) => binary(cx, Ty::F64, |a: f64, b: f64| a / b),
+        _ => binary(cx, Ty::F64, move |a: f64, b: f64| {
+            let quotient = a / b;
+            let residual = (-quotient).mul_add(b, a);
+            directed(quotient, if b < 0.0 { -residual } else { residual }, round)
+        }),
+    }
+}
+
+/// `rcp`
+pub(super) fn rcp(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    let round = Round::of(cx);
+    match cx.ty()? {
+        Ty::F32 if round == Round::Nearest => shaped1(cx, |a| 1.0 / a),
+        Ty::F32 => shaped1(cx, move |a| {
+            let a = f64::from(a);
+            let quotient = 1.0 / a;
+            let residual = (-quotient).mul_add(a, 1.0);
+            narrow(to_odd(quotient, if a < 0.0 { -residual } else { residual }), round)
+        }),
+        _ => unary(cx, Ty::F64, move |a: f64| {
+            let quotient = 1.0 / a;
+            let residual = (-quotient).mul_add(a, 1.0);
+            directed(quotient, if a < 0.0 { -residual } else { residual }, round)
+        }),
+    }
+}
+
+/// `sqrt`
+pub(super) fn sqrt(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    let round = Round::of(cx);
+    match cx.ty()? {
+        Ty::F32 if round == Round::Nearest => shaped1(cx, f32::sqrt),
+        Ty::F32 => shaped1(cx, move |a| {
+            let a = f64::from(a);
+            let root = a.sqrt();
+            narrow(to_odd(root, (-root).mul_add(root, a)), round)
+        }),
+        _ => unary(cx, Ty::F64, move |a: f64| {
+            let root = a.sqrt();
+            directed(root, (-root).mul_add(root, a), round)
+        }),
+    }
+}
+
+/// A function of 32-bit floats, by its 64-bit form.
+fn through(cx: &Cx<'_, '_>, f: fn(f64) -> f64) -> Result<Code, Bad> {
+    match cx.ty()? {
+        Ty::F32 => shaped1(cx, move |a| f(f64::from(a)) as f32),
+        Ty::F64 => unary(cx, Ty::F64, f),
+        _ => super::half::through(cx, f),
+    }
+}
+
+/// `rsqrt`
+pub(super) fn rsqrt(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    through(cx, |a| 1.0 / a.sqrt())
+}
+
+/// `sin`
+pub(super) fn sin(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    through(cx, f64::sin)
+}
+
+/// `cos`
+pub(super) fn cos(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    through(cx, f64::cos)
+}
+
+/// `ex2`
+pub(super) fn ex2(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    through(cx, f64::exp2)
+}
+
+/// `lg2`
+pub(super) fn lg2(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    through(cx, f64::log2)
+}
+
+/// `tanh`
+pub(super) fn tanh(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    through(cx, f64::tanh)
+}
+
+/// `abs`
+pub(super) fn abs(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    match cx.ty()? {
+        Ty::F32 if cx.has("ftz") => unary(cx, Ty::F32, |a: f32| flush(a).abs()),
+        Ty::F32 => unary(cx, Ty::F32, f32::abs),
+        _ => unary(cx, Ty::F64, f64::abs),
+    }
+}
+
+/// `neg`
+pub(super) fn neg(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    match cx.ty()? {
+        Ty::F32 if cx.has("ftz") => unary(cx, Ty::F32, |a: f32| -flush(a)),
+        Ty::F32 => unary(cx, Ty::F32, |a: f32| -a),
+        _ => unary(cx, Ty::F64, |a: f64| -a),
+    }
+}
+
+/// The smaller or larger; zeros are ordered, and a number wins over NaN unless `.NaN` is there.
+pub(super) fn extreme(a: f64, b: f64, max: bool, nan: bool) -> f64 {
+    match (a.is_nan(), b.is_nan()) {
+        (true, true) => f64::NAN,
+        (true, _) | (_, true) if nan => f64::NAN,
+        (true, false) => b,
+        (false, true) => a,
+        _ => {
+            let a_first = if a == b { a.is_sign_negative() } else { a < b };
+            if a_first != max { a } else { b }
+        }
+    }
+}
+
+fn extremes(cx: &Cx<'_, '_>, max: bool) -> Result<Code, Bad> {
+    let (nan, xor) = (cx.has("NaN"), cx.has("xorsign"));
+    match cx.ty()? {
+        Ty::F32 if cx.has("abs") || xor => shaped2(cx, move |a, b| {
+            let sign = (a.to_bits() ^ b.to_bits()) >> 31 << 31;
+            let value = extreme(f64::from(a.abs()), f64::from(b.abs()), max, nan) as f32;
+            if xor { f32::from_bits(value.to_bits() | sign) } else { value }
+        }),
+        Ty::F32 => shaped2(cx, move |a, b| extreme(f64::from(a), f64::from(b), max, nan) as f32),
+        _ => binary(cx, Ty::F64, move |a: f64, b: f64| extreme(a, b, max, nan)),
+    }
+}
+
+/// `min`
+pub(super) fn min(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    extremes(cx, false)
+}
+
+/// `max`
+pub(super) fn max(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    extremes(cx, true)
+}
+
+/// `copysign d, sign, magnitude`
+pub(super) fn copysign(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    let ty = cx.ty()?;
+    let (d, a, b) = (cx.dst(0)?, cx.src(1, ty)?, cx.src(2, ty)?);
+    let sign = 1u64 << (ty.bits() - 1);
+    let all = if ty == Ty::F64 { u64::MAX } else { 0xffff_ffff };
+    Ok(lanewise2(d, a, b, move |a, b| (a & sign | b & !sign) & all))
+}
+
+/// `testp`
+pub(super) fn testp(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    let ty = cx.ty()?;
+    let d = cx.pred_dst(cx.operand(0)?)?;
+    let a = cx.src(1, ty)?;
+    let test: fn(f64, bool) -> bool =
+        match cx.one_of(&["finite", "infinite", "number", "notanumber", "normal", "subnormal"]) {
+            Some("finite") => |a, _| a.is_finite(),
+            Some("infinite") => |a, _| a.is_infinite(),
+            Some("number") => |a, _| !a.is_nan(),
+            Some("notanumber") => |a, _| a.is_nan(),
+            Some("normal") => |a, subnormal| a.is_finite() && !subnormal && a != 0.0,
+            // Zeros count as subnormal.
+            Some("subnormal") => |a, subnormal| subnormal || a == 0.0,
+            _ => return cx.refuse(),
+        };
+    Ok(compute(move |regs, mask| {
+        let a = regs.get(a);
+        let holds = |lane: usize| match ty {
+            Ty::F64 => {
+                let value = f64::of(a[lane]);
+                test(value, value.is_subnormal())
+            }
+            _ => {
+                let value = f32::of(a[lane]);
+                test(f64::from(value), value.is_subnormal())
+            }
+        };
+        regs.set_pred(d, mask, bits(holds));
+    }))
+}

@@ -1,0 +1,205 @@
+//! 16-bit floats, alone and in pairs. Each operation is computed wider and rounded once.
+
+use super::super::decode::{Bad, Cx};
+use super::super::image::Code;
+use super::super::types::Ty;
+use super::float::{Round, extreme, to_odd};
+use super::{lanewise1, lanewise2, lanewise3};
+
+/// An `f16` as `f32`, exactly.
+pub(in super::super) fn to_f32(half: u16) -> f32 {
+    let sign = u32::from(half >> 15) << 31;
+    let (exponent, fraction) = (u32::from(half >> 10 & 31), u32::from(half & 0x3ff));
+    match exponent {
+        0 => f32::from_bits((fraction as f32 * 2f32.powi(-24)).to_bits() | sign),
+        31 => f32::from_bits(sign | 0x7f80_0000 | fraction << 13),
+        _ => f32::from_bits(sign | (exponent + 112) << 23 | fraction << 13),
+    }
+}
+
+/// Rounds to a float of `exponent` and `fraction` bits (5 and 10, or 8 and 7) in 16 bits.
+fn round_to(value: f64, round: Round, exponent: u32, fraction: u32) -> u16 {
+    let bits = value.to_bits();
+    let sign = (bits >> 63) as u16;
+    let top = (1u64 << exponent) - 1;
+    let signed = |magnitude: u64| sign << 15 | magnitude as u16;
+    if value.is_nan() {
+        return 0x7fff;
+    }
+    if value.is_infinite() {
+        return signed(top << fraction);
+    }
+    let bias = (1i64 << (exponent - 1)) - 1;
+    let own = (bits >> 52 & 0x7ff).cast_signed() - 1023 + bias;
+    let significand = bits & ((1 << 52) - 1) | if bits >> 52 & 0x7ff == 0 { 0 } else { 1 << 52 };
+    // How many bits go; subnormal results lose more.
+    let drop = 52 - i64::from(fraction) + if own < 1 { 1 - own } else { 0 };
+    let drop = drop.clamp(0, 63).cast_unsigned() as u32;
+    let kept = significand >> drop;
+    let lost = significand & ((1u64 << drop) - 1);
+    let half = 1u64 << (drop - 1);
+    let up = match round {
+        Round::Nearest => lost > half || lost == half && kept & 1 != 0,
+        Round::Zero => false,
+        Round::Down => sign == 1 && lost != 0,
+        Round::Up => sign == 0 && lost != 0,
+    };
+    let kept = kept + u64::from(up);
+    // The hidden bit carries into the exponent by itself.
+    let base = if own < 1 { 0 } else { (own.cast_unsigned() - 1) << fraction };
+    let magnitude = base + kept;
+    if magnitude >= top << fraction {
+        let to_infinity = match round {
+            Round::Nearest => true,
+            Round::Zero => false,
+            Round::Down => sign == 1,
+            Round::Up => sign == 0,
+        };
+        return signed(if to_infinity { top << fraction } else { (top << fraction) - 1 });
+    }
+    signed(magnitude)
+}
+
+/// Rounds to `f16`.
+pub(in super::super) fn from_f64(value: f64, round: Round) -> u16 {
+    round_to(value, round, 5, 10)
+}
+
+/// Rounds to `bf16`.
+pub(in super::super) fn bf16_from_f64(value: f64, round: Round) -> u16 {
+    round_to(value, round, 8, 7)
+}
+
+/// How a 16-bit float is read and written.
+#[derive(Clone, Copy)]
+pub(in super::super) struct Format {
+    pub(in super::super) read: fn(u16) -> f64,
+    pub(in super::super) write: fn(f64) -> u16,
+    pub(in super::super) pairs: bool,
+}
+
+/// The format of a type.
+pub(in super::super) fn format(ty: Ty) -> Option<Format> {
+    let half: fn(u16) -> f64 = |bits| f64::from(to_f32(bits));
+    let brain: fn(u16) -> f64 = |bits| f64::from(f32::from_bits(u32::from(bits) << 16));
+    let to_half: fn(f64) -> u16 = |value| from_f64(value, Round::Nearest);
+    let to_brain: fn(f64) -> u16 = |value| bf16_from_f64(value, Round::Nearest);
+    Some(match ty {
+        Ty::F16 => Format { read: half, write: to_half, pairs: false },
+        Ty::F16x2 => Format { read: half, write: to_half, pairs: true },
+        Ty::Bf16 => Format { read: brain, write: to_brain, pairs: false },
+        Ty::Bf16x2 => Format { read: brain, write: to_brain, pairs: true },
+        _ => return None,
+    })
+}
+
+impl Format {
+    /// Applies a function to each element.
+    pub(in super::super) fn map(self, words: [u64; 3], f: impl Fn([f64; 3]) -> f64) -> u64 {
+        let part = |shift: u32| {
+            let values = words.map(|word| (self.read)((word >> shift) as u16));
+            u64::from((self.write)(f(values)))
+        };
+        if self.pairs { part(0) | part(16) << 16 } else { part(0) }
+    }
+}
+
+/// `.sat`, `.relu` and `.ftz`, which come after the rounding but are exact before it as well.
+fn finish(cx: &Cx<'_, '_>) -> impl Fn(f64) -> f64 + Send + Sync + use<> {
+    let (sat, relu) = (cx.has("sat"), cx.has("relu"));
+    move |value| {
+        if sat {
+            if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) + 0.0 }
+        } else if relu && value < 0.0 {
+            0.0
+        } else {
+            value
+        }
+    }
+}
+
+fn with_format(cx: &Cx<'_, '_>) -> Result<(Ty, Format), Bad> {
+    let ty = cx.ty()?;
+    match format(ty) {
+        Some(format) => Ok((ty, format)),
+        None => cx.refuse(),
+    }
+}
+
+fn two(cx: &Cx<'_, '_>, f: impl Fn(f64, f64) -> f64 + Send + Sync + 'static) -> Result<Code, Bad> {
+    let (ty, format) = with_format(cx)?;
+    let (d, a, b) = (cx.dst(0)?, cx.src(1, ty)?, cx.src(2, ty)?);
+    let finish = finish(cx);
+    Ok(lanewise2(d, a, b, move |a, b| format.map([a, b, 0], |[a, b, _]| finish(f(a, b)))))
+}
+
+/// `add`: 64 bits hold the sum of two 16-bit floats exactly, or to odd where they do not.
+pub(super) fn add(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    two(cx, exact_sum)
+}
+
+/// The sum, exact enough to be rounded once more.
+pub(in super::super) fn exact_sum(a: f64, b: f64) -> f64 {
+    let sum = a + b;
+    let part = sum - a;
+    to_odd(sum, (a - (sum - part)) + (b - part))
+}
+
+/// `sub`
+pub(super) fn sub(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    two(cx, |a, b| exact_sum(a, -b))
+}
+
+/// `mul`
+pub(super) fn mul(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    two(cx, |a, b| a * b)
+}
+
+/// `min`
+pub(super) fn min(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    let nan = cx.has("NaN");
+    two(cx, move |a, b| extreme(a, b, false, nan))
+}
+
+/// `max`
+pub(super) fn max(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    let nan = cx.has("NaN");
+    two(cx, move |a, b| extreme(a, b, true, nan))
+}
+
+/// `fma`
+pub(super) fn fma(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    let (ty, format) = with_format(cx)?;
+    let (d, a, b, c) = (cx.dst(0)?, cx.src(1, ty)?, cx.src(2, ty)?, cx.src(3, ty)?);
+    let finish = finish(cx);
+    Ok(lanewise3(d, a, b, c, move |a, b, c| format.map([a, b, c], |[a, b, c]| finish(exact_sum(a * b, c)))))
+}
+
+fn sign(cx: &Cx<'_, '_>, f: fn(u64, u64) -> u64) -> Result<Code, Bad> {
+    let (ty, format) = with_format(cx)?;
+    let (d, a) = (cx.dst(0)?, cx.src(1, ty)?);
+    let (signs, all) = if format.pairs { (0x8000_8000, 0xffff_ffff) } else { (0x8000, 0xffff) };
+    Ok(lanewise1(d, a, move |a| f(a, signs) & all))
+}
+
+/// `abs`
+pub(super) fn abs(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    sign(cx, |a, signs| a & !signs)
+}
+
+/// `neg`
+pub(super) fn neg(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    sign(cx, |a, signs| a ^ signs)
+}
+
+/// A function of one value: `ex2`, `tanh`.
+pub(super) fn through(cx: &Cx<'_, '_>, f: fn(f64) -> f64) -> Result<Code, Bad> {
+    let (ty, format) = with_format(cx)?;
+    let (d, a) = (cx.dst(0)?, cx.src(1, ty)?);
+    Ok(lanewise1(d, a, move |a| format.map([a, 0, 0], |[a, ..]| f(a))))
+}
+
+/// There is no such operation on 16-bit floats.
+pub(super) fn refuse(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    cx.refuse()
+}

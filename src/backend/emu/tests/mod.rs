@@ -1,0 +1,1 @@
+//! Tests of the emulator: small programs with known results.
