@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use super::{Detector, Observed, Parts};
+use crate::backend::emu::Emulator;
+use crate::backend::gpu::Gpu;
 use crate::backend::{Backend, BackendError, Plan, Program};
 use crate::diag::Diagnostic;
 use crate::engine::Engine;
@@ -14,11 +16,11 @@ pub struct Linked;
 
 impl Parts for Linked {
     fn gpu(&self) -> Result<Box<dyn Backend>, BackendError> {
-        Err(BackendError::NoDevice("this build has no GPU backend".into()))
+        Ok(Box::new(Gpu::open()?))
     }
 
     fn emulator(&self) -> Result<Box<dyn Backend>, BackendError> {
-        Err(BackendError::NoDevice("this build has no emulator".into()))
+        Ok(Box::new(Emulator::new()))
     }
 
     fn detector(&self, sites: &Arc<SiteTable>, plan: &Plan) -> Box<dyn Detector> {
@@ -26,7 +28,7 @@ impl Parts for Linked {
     }
 
     fn gpu_name(&self) -> Result<String, BackendError> {
-        Err(BackendError::NoDevice("this build has no GPU backend".into()))
+        Gpu::open()?.device_name()
     }
 
     fn instrument(&self, program: Program<'_>) -> Result<String, Box<Diagnostic>> {
