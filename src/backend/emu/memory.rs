@@ -150,6 +150,20 @@ impl Memory {
         Ok(&mut allocation.data[offset..offset + size])
     }
 
+    /// The allocation that holds an address, for reading and, unless it is constant, writing.
+    #[inline]
+    pub(super) fn around(&mut self, address: u64, write: bool) -> Option<(u64, &mut [u8])> {
+        if !self.holds(self.last, address, 1) {
+            self.last = self.allocations.partition_point(|a| a.base <= address).checked_sub(1)?;
+        }
+        let allocation = self.allocations.get_mut(self.last)?;
+        match allocation.kind {
+            Kind::Freed => None,
+            Kind::Const if write => None,
+            _ => Some((allocation.base, &mut allocation.data)),
+        }
+    }
+
     #[inline]
     fn holds(&self, at: usize, address: u64, size: usize) -> bool {
         self.allocations.get(at).is_some_and(|a| {

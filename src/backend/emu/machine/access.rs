@@ -8,7 +8,8 @@ use crate::backend::emu::image::{Address, Atomic, LoggedSite, Space, Transfer, V
 use crate::backend::emu::memory::{
     CONST_BASE, GLOBAL_BASE, LOCAL_WINDOW, Memory, PARAM_WINDOW, Refused, SHARED_WINDOW, WINDOW,
 };
-use crate::backend::emu::regs::{Src, lanes};
+use crate::backend::emu::record::Recorder;
+use crate::backend::emu::regs::{Dst, Src, lanes};
 use crate::backend::emu::types::extend;
 
 /// Where an address leads.
@@ -213,6 +214,14 @@ impl Core<'_> {
         let count = transfer.values.len();
         let size = unit * count;
         let space = transfer.address.space;
+        let values = site.filter(|site| site.payload.read || site.payload.written).map(|_| &mut *recorder);
+        if simple(transfer, at, here, mask, &addresses, memory, shared, values) {
+            if let Some(site) = site {
+                let after = self.recorder.draw(site);
+                self.recorder.write(site, logged, who, (before, after));
+            }
+            return Ok(());
+        }
         match &transfer.values {
             Values::Load(to) => {
                 let Warp { local, local_top, file, .. } = at;
@@ -375,4 +384,127 @@ impl Warp {
         }
         Ok(())
     }
+}
+
+/// The common case: one element of 4 or 8 bytes, all lanes in the block's shared memory or in one allocation. Tells
+/// whether it was that, and done.
+#[inline]
+#[expect(clippy::too_many_arguments, reason = "the parts of a core and a warp, borrowed apart")]
+fn simple(
+    transfer: &Transfer,
+    at: &mut Warp,
+    here: Group,
+    mask: u32,
+    addresses: &Lanes,
+    memory: &mut Memory,
+    shared: &mut [u8],
+    recorder: Option<&mut Recorder<'_>>,
+) -> bool {
+    let first = addresses[mask.trailing_zeros() as usize & 31];
+    let write = matches!(transfer.values, Values::Store(_));
+    let (base, bytes) = match locate(transfer.address.space, first) {
+        (Place::Shared, at) => (first.wrapping_sub(at), shared),
+        (Place::Global, at) => match memory.around(at, write) {
+            Some(found) => found,
+            None => return false,
+        },
+        _ => return false,
+    };
+    match &transfer.values {
+        Values::Load(to) => {
+            let [Dst(Some(slot))] = **to else { return false };
+            let row = &mut at.file[(here.base + slot) as usize];
+            let done = match transfer.unit {
+                4 if transfer.signed => gather::<4>(bytes, base, addresses, mask, row, |b| {
+                    extend(u64::from(u32::from_le_bytes(b)), 32)
+                }),
+                4 => gather::<4>(bytes, base, addresses, mask, row, |b| u64::from(u32::from_le_bytes(b))),
+                8 => gather::<8>(bytes, base, addresses, mask, row, u64::from_le_bytes),
+                _ => false,
+            };
+            if let (true, Some(recorder)) = (done, recorder) {
+                let low = if transfer.unit == 4 { 0xffff_ffff } else { u64::MAX };
+                for (to, from) in recorder.read.iter_mut().zip(row.iter()) {
+                    *to = from & low;
+                }
+            }
+            done
+        }
+        Values::Store(from) => {
+            let [src] = **from else { return false };
+            let values = operand(at, here, src);
+            let done = match transfer.unit {
+                4 => scatter::<4>(bytes, base, addresses, mask, |lane| (values[lane] as u32).to_le_bytes()),
+                8 => scatter::<8>(bytes, base, addresses, mask, |lane| values[lane].to_le_bytes()),
+                _ => false,
+            };
+            if let (true, Some(recorder)) = (done, recorder) {
+                let low = if transfer.unit == 4 { 0xffff_ffff } else { u64::MAX };
+                for (to, from) in recorder.written.iter_mut().zip(&values) {
+                    *to = from & low;
+                }
+            }
+            done
+        }
+    }
+}
+
+/// Whether all lanes' elements lie in the memory, at multiples of their size from its base.
+#[inline(always)]
+fn all_inside<const N: usize>(bytes: &[u8], base: u64, addresses: &Lanes, mask: u32) -> bool {
+    let Some(last) = (bytes.len() as u64).checked_sub(N as u64) else { return false };
+    let mut outside = 0u32;
+    for (lane, address) in addresses.iter().enumerate() {
+        let offset = address.wrapping_sub(base);
+        outside |= u32::from(offset > last || offset & (N as u64 - 1) != 0) << lane;
+    }
+    outside & mask == 0
+}
+
+#[inline(always)]
+fn gather<const N: usize>(
+    bytes: &[u8],
+    base: u64,
+    addresses: &Lanes,
+    mask: u32,
+    row: &mut Lanes,
+    value: impl Fn([u8; N]) -> u64,
+) -> bool {
+    if !all_inside::<N>(bytes, base, addresses, mask) {
+        return false;
+    }
+    let element = |lane: usize| {
+        let at = addresses[lane].wrapping_sub(base) as usize;
+        bytes.get(at..).and_then(|bytes| bytes.first_chunk::<N>()).map_or(0, |bytes| value(*bytes))
+    };
+    if mask == u32::MAX {
+        for (lane, to) in row.iter_mut().enumerate() {
+            *to = element(lane);
+        }
+    } else {
+        for lane in lanes(mask) {
+            row[lane] = element(lane);
+        }
+    }
+    true
+}
+
+#[inline(always)]
+fn scatter<const N: usize>(
+    bytes: &mut [u8],
+    base: u64,
+    addresses: &Lanes,
+    mask: u32,
+    value: impl Fn(usize) -> [u8; N],
+) -> bool {
+    if !all_inside::<N>(bytes, base, addresses, mask) {
+        return false;
+    }
+    for lane in lanes(mask) {
+        let at = addresses[lane].wrapping_sub(base) as usize;
+        if let Some(to) = bytes.get_mut(at..).and_then(|bytes| bytes.first_chunk_mut::<N>()) {
+            *to = value(lane);
+        }
+    }
+    true
 }

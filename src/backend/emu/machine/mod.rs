@@ -33,6 +33,8 @@ const RESIDENT: u64 = 264;
 const WINDOW: u64 = 64;
 /// Bytes of registers, shared and local memory of resident blocks.
 const RESIDENT_BYTES: u64 = 512 << 20;
+/// Resident warps up to which the schedule is fine-grained.
+const FINE_WARPS: u64 = 128;
 /// Steps between two looks at the clock.
 const STEPS_PER_LOOK: u64 = 4096;
 
@@ -84,6 +86,8 @@ pub(super) struct Machine<'m> {
     blocks: Vec<Block>,
     next_block: u64,
     resident: usize,
+    /// Few warps, so that short bursts do not cost much.
+    fine: bool,
     timeout: Option<Duration>,
 }
 
@@ -134,6 +138,7 @@ impl<'m> Machine<'m> {
             blocks: Vec::new(),
             next_block: 0,
             resident: usize::try_from(resident).unwrap_or(1),
+            fine: resident.saturating_mul(u64::from(launch.warps())) <= FINE_WARPS,
             timeout,
         }
     }
@@ -195,9 +200,11 @@ impl<'m> Machine<'m> {
         if rng.one_in(128) {
             at.delay = 1 + rng.below(24);
         }
-        let burst = match rng.below(8) {
-            0 => 1 + rng.below(4),
-            1..=4 => 8 + rng.below(56),
+        // Fine interleavings where they are cheap; long bursts where warps would push each other out of the cache.
+        let burst = match (rng.below(8), self.fine) {
+            (0..=2, true) | (0, false) => 1 + rng.below(4),
+            (3..=5, true) => 1 + rng.below(24),
+            (6, true) | (1..=4, false) => 8 + rng.below(56),
             _ => 64 + rng.below(448),
         };
         if !at.started {

@@ -1,0 +1,1 @@
+//! Steps of instrumented texts.
