@@ -316,11 +316,32 @@ impl<'a> Decoder<'_, 'a> {
         };
         for op in self.image.ops.iter_mut().skip(first) {
             match &mut op.code {
-                Code::Branch(label) => place(label),
+                Code::Branch { target, .. } => place(target),
                 Code::BranchTable(_, targets) => targets.iter_mut().for_each(place),
                 _ => {}
             }
         }
+        for at in first..self.image.ops.len() {
+            let Code::Branch { target, .. } = self.image.ops[at].code else { continue };
+            let body = self.image.ops.get(target as usize..at).unwrap_or_default();
+            let own = body.iter().filter(|op| op.part == Part::Original);
+            let may_wait = own.clone().count() <= SPIN && own.into_iter().any(may_wait);
+            if let Code::Branch { spins, .. } = &mut self.image.ops[at].code {
+                *spins = may_wait;
+            }
+        }
+    }
+}
+
+/// Instructions of a loop that may be a spin.
+const SPIN: usize = 256;
+
+/// Whether an instruction reads what others may be waited for with.
+fn may_wait(op: &Op) -> bool {
+    match &op.code {
+        Code::Memory(transfer) => transfer.strong,
+        Code::Atomic(_) | Code::Yield => true,
+        _ => false,
     }
 }
 

@@ -121,12 +121,15 @@ impl Core<'_> {
                 };
                 compute(&mut regs, mask);
             }
-            Code::Branch(target) => {
+            Code::Branch { target, spins } => {
                 if mask != here.mask {
                     at.split(group, mask, here.pc + 1);
                 }
                 at.groups[group].pc = *target;
                 at.merge();
+                if *spins && at.groups.len() > 1 {
+                    at.spun(&mut self.rng);
+                }
                 return Ok(After::Changed);
             }
             Code::Memory(transfer) => self.transfer(block, warp, here, transfer, mask, op.site)?,
