@@ -10,6 +10,11 @@
 //! import anything. `tests/tidy.rs` reads the `use` lines and holds this. The library never prints, exits or panics on
 //! input: errors are values with spans, and only `report` renders them.
 
+#![cfg_attr(
+    not(test),
+    warn(clippy::print_stdout, clippy::print_stderr, clippy::exit, clippy::unwrap_used, clippy::panic)
+)]
+
 pub mod span;
 
 pub mod diag;
@@ -24,4 +29,15 @@ pub mod instrument;
 
 pub mod backend;
 
+pub mod engine;
+pub mod event;
+
 pub mod finding;
+
+pub mod explain;
+
+pub mod report;
+
+pub mod session;
+
+pub mod cli;

@@ -1,1 +1,31 @@
-fn main() {}
+//! The `ptxrace` command: everything is in the library; this connects it with the process.
+
+use std::io::{self, IsTerminal, Write};
+use std::process::ExitCode;
+
+use ptxrace::cli::{self, Streams};
+use ptxrace::session::Linked;
+
+fn main() -> ExitCode {
+    let (stdout, stderr) = (io::stdout(), io::stderr());
+    let (out_is_terminal, err_is_terminal) = (stdout.is_terminal(), stderr.is_terminal());
+    let (mut out, mut err) = (io::BufWriter::new(stdout), stderr);
+    let streams = Streams {
+        out: &mut out,
+        err: &mut err,
+        out_is_terminal,
+        err_is_terminal,
+        width: std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()),
+        no_color: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
+    };
+    let code = cli::run(std::env::args_os(), streams, &Linked);
+    match code.and_then(|code| out.flush().map(|()| code)) {
+        Ok(code) => ExitCode::from(code),
+        // A reader that has gone, as in `ptxrace ... | head`, is no reason to complain.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(cli::exit::USAGE),
+        Err(error) => {
+            let _ = writeln!(err, "error: cannot write the report: {error}");
+            ExitCode::from(cli::exit::USAGE)
+        }
+    }
+}

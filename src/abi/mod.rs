@@ -25,6 +25,7 @@
 //! warp mask. `read` is the value a strong read or an atomic saw; `written` the value a store or an atomic left there.
 //! Values wider than 8 bytes are mixed to 64 bits (`mix_value`).
 
+pub mod control;
 mod decode;
 mod encode;
 
@@ -119,6 +120,11 @@ pub struct Tagged(pub u64);
 pub const TAG_GLOBAL: u64 = 0;
 /// Tag of the own block's shared memory; the address is the offset in the block's shared window.
 pub const TAG_SHARED: u64 = 1 << 60;
+/// The bits of an address in the shared window that are its offset. In a cluster, the block's rank stands above.
+pub const SHARED_OFFSET: u64 = (1 << 24) - 1;
+/// Set beside `TAG_SHARED` for the shared memory of another block of the cluster: the address is then the rank of that
+/// block, shifted by the bits of `SHARED_OFFSET`, and its offset there. It equals no address of the own block.
+pub const PEER: u64 = 1 << 40;
 
 impl Tagged {
     /// Whether it is in the block's shared memory.

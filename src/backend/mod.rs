@@ -1,7 +1,7 @@
 //! What runs a program and yields records: the trait that both executors implement, and what they are given.
 
 pub mod emu;
-
+pub mod gpu;
 pub mod plan;
 
 use std::time::Duration;

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use crate::abi::Payload;
 use crate::isa::{self, Access, AccessKind, Barrier, Effect, Fence, Space};
-use crate::ptx::ast::{Block, Function, FunctionKind, Instruction, Module, Statement, VarSpace, Variable};
-use crate::ptx::{LineTable, SourceLoc};
+use crate::ptx::ast::{
+    Block, Directive, Function, FunctionKind, Instruction, Module, Statement, VarSpace, Variable,
+};
+use crate::ptx::{InlineFrame, LineTable, SourceLoc};
 use crate::span::Span;
 
 /// Number of a site in its table.
@@ -126,6 +128,7 @@ impl SiteTable {
                 function,
                 name: function.name.text.into(),
                 loc: None,
+                calls: rustc_hash::FxHashMap::default(),
             };
             walk.function(module);
         }
@@ -164,9 +167,23 @@ struct Walk<'w, 'a> {
     function: &'w Function<'a>,
     name: Arc<str>,
     loc: Option<Arc<SourceLoc>>,
+    /// For each position seen: the calls that it was itself inlined through.
+    calls: rustc_hash::FxHashMap<InlineFrame, Vec<InlineFrame>>,
 }
 
 impl Walk<'_, '_> {
+    /// What a `.loc` says. It names one call only; code that was inlined more than once has a `.loc` for each call
+    /// before its own, outermost first.
+    fn locate(&mut self, directive: &Directive<'_>) -> Option<Arc<SourceLoc>> {
+        let mut loc = self.lines.resolve(directive)?;
+        if let Some(further) = loc.inlined_at.last().and_then(|call| self.calls.get(call)) {
+            loc.inlined_at.extend(further.iter().cloned());
+        }
+        let own = InlineFrame { file: loc.file.clone(), line: loc.line, column: loc.column };
+        self.calls.insert(own, loc.inlined_at.clone());
+        Some(Arc::new(loc))
+    }
+
     fn function(&mut self, module: &Module<'_>) {
         let function = self.function;
         let Some(body) = &function.body else { return };
@@ -193,7 +210,7 @@ impl Walk<'_, '_> {
                 Statement::Block(inner) => self.block(inner),
                 Statement::Instruction(instruction) => self.instruction(instruction),
                 Statement::Directive { directive, .. } if directive.name.text == ".loc" => {
-                    self.loc = self.lines.resolve(directive).map(Arc::new);
+                    self.loc = self.locate(directive);
                 }
                 _ => {}
             }
@@ -291,5 +308,43 @@ fn mentioned<'a>(block: &Block<'a>, names: &mut rustc_hash::FxHashSet<&'a str>) 
             }
             _ => {}
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nested_inlining_is_followed_to_the_kernel() {
+        // As nvcc writes `k` calling `outer` in line 7, which calls `inner` in line 3, which calls `atomicAdd`.
+        let text = r#".version 9.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+	.reg .b64 %rd<2>;
+	.reg .b32 %r<2>;
+	.loc 1 7 3
+	.loc 1 3 3, function_name $L0, inlined_at 1 7 3
+	.loc 1 1 71, function_name $L1, inlined_at 1 3 3
+	.loc 2 107 3, function_name $L2, inlined_at 1 1 71
+	atom.global.add.u32 %r1, [%rd1], 1;
+	.loc 1 8 1
+	ret;
+}
+.file 1 "n.cu"
+.file 2 "atomics.hpp"
+"#;
+        let parsed = crate::ptx::parse(text);
+        let table = SiteTable::new(&parsed.module);
+        let lines = |site: &Site| {
+            let loc = site.loc.as_deref().unwrap();
+            let calls: Vec<_> = loc.inlined_at.iter().map(|call| (call.file.as_str(), call.line)).collect();
+            (loc.line, calls.into_iter().map(|(file, line)| format!("{file}:{line}")).collect::<Vec<_>>())
+        };
+        let [atomic, end] = table.sites() else { panic!("{:?}", table.sites()) };
+        assert_eq!(lines(atomic), (107, vec!["n.cu:1".into(), "n.cu:3".into(), "n.cu:7".into()]));
+        assert_eq!(lines(end), (8, Vec::new()));
     }
 }

@@ -1,0 +1,12 @@
+// Word stores and byte stores to the same memory, with a barrier between: ordered, so size does not matter.
+
+extern "C" __global__ void header(unsigned char* out)
+{
+    __shared__ __align__(4) unsigned char head[8];
+    int t = threadIdx.x;
+    if (t < 2) ((unsigned*)head)[t] = 0x01010101u * t;
+    __syncthreads();
+    if (t == 32) head[5] = 255;
+    __syncthreads();
+    if (t < 8) out[t] = head[t];
+}

@@ -1,0 +1,5 @@
+// Two kernels in one stream: the first ends before the second starts.
+
+extern "C" __global__ void produce(int* data) { data[threadIdx.x] = threadIdx.x * threadIdx.x; }
+
+extern "C" __global__ void consume(const int* data, int* out) { out[threadIdx.x] = data[63 - threadIdx.x]; }

@@ -1,0 +1,16 @@
+// Data is published through a flag that both sides access relaxed. The flag itself is no race, but a relaxed
+// store releases nothing and a relaxed load acquires nothing: the data is unordered.
+
+extern "C" __global__ void publish(int* data, unsigned* flag, int* out)
+{
+    if (blockIdx.x == 0) {                                  // writer
+        data[0] = 42;
+        asm volatile("st.relaxed.gpu.global.u32 [%0], %1;" :: "l"(flag), "r"(1) : "memory");
+    } else {                                                // reader
+        unsigned seen = 0;
+        for (int i = 0; i < 1000000 && !seen; ++i)
+            asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
+        if (!seen) return;
+        out[0] = data[0];
+    }
+}

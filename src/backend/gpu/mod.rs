@@ -1,0 +1,301 @@
+//! The GPU backend: instruments a program, lets the driver compile it, runs it and drains the rings meanwhile.
+//!
+//! Launches run one after another in the plan's order, whatever their streams: the engine knows from the plan which
+//! of them are unordered.
+
+mod driver;
+mod reach;
+mod ring;
+
+use std::time::{Duration, Instant};
+
+use self::driver::{Context, DeviceMemory, Failure, Kernel, Module, Shape, Stream};
+pub use self::ring::RingSizes;
+use self::ring::{Rings, RoundError};
+use super::{
+    Arg, Backend, BackendError, Fault, FaultKind, Launch, LaunchEnd, LaunchInfo, Outcome, Plan, Program,
+    Region, RunOptions, Sink, Stop,
+};
+use crate::abi::control::CONTROL_SYMBOL;
+use crate::instrument::{CallMode, InstrumentError, instrument};
+use crate::ptx::ast::VarSpace;
+
+/// Registers of a multiprocessor. A block must get by with them.
+const REGISTERS: u32 = 64 * 1024;
+/// The most registers that a thread can have.
+const MAX_REGISTERS: u32 = 255;
+/// How long the host sleeps when the rings were empty: from, to.
+const IDLE: (Duration, Duration) = (Duration::from_micros(10), Duration::from_micros(500));
+
+/// The first GPU of the machine.
+#[derive(Debug)]
+pub struct Gpu {
+    context: Context,
+    rings: RingSizes,
+}
+
+impl Gpu {
+    /// Opens it; an error if there is no driver or no device.
+    pub fn open() -> Result<Self, BackendError> {
+        Self::with_rings(RingSizes::default())
+    }
+
+    /// Opens it, to run with rings of other sizes.
+    pub fn with_rings(rings: RingSizes) -> Result<Self, BackendError> {
+        Ok(Self { context: Context::open()?, rings })
+    }
+
+    /// The name of the device.
+    pub fn device_name(&self) -> Result<String, BackendError> {
+        Ok(self.context.device_name()?)
+    }
+
+    fn load(&self, program: Program<'_>, plan: &Plan) -> Result<Module<'_>, BackendError> {
+        // Logging costs registers: a block that just fitted must still fit.
+        let threads = plan.launches.iter().map(Launch::threads).max().unwrap_or(1).max(1);
+        let registers = REGISTERS / threads / 8 * 8;
+        let cap = (registers < MAX_REGISTERS).then_some(registers.max(16));
+        let mut mode = CallMode::Local;
+        loop {
+            let text = instrument(program.source.text(), program.module, program.sites, mode)?.text;
+            match self.context.load(&text, cap) {
+                Ok(module) => return Ok(module),
+                Err((_, log)) if mode == CallMode::Local && log.contains("C7600") => mode = CallMode::Abi,
+                Err((failure, log)) => {
+                    let detail = failure.detail();
+                    let detail = if log.is_empty() { detail } else { format!("{detail}\n{log}") };
+                    return Err(BackendError::Driver { call: "cuModuleLoadDataEx".into(), detail });
+                }
+            }
+        }
+    }
+}
+
+impl From<InstrumentError> for BackendError {
+    fn from(error: InstrumentError) -> Self {
+        Self::Unsupported { at: error.span(), what: error.to_string() }
+    }
+}
+
+impl Backend for Gpu {
+    fn name(&self) -> &'static str {
+        "gpu"
+    }
+
+    fn run(
+        &mut self,
+        program: Program<'_>,
+        plan: &Plan,
+        options: &RunOptions,
+        sink: &mut dyn Sink,
+    ) -> Result<Outcome, BackendError> {
+        if self.context.is_abandoned() {
+            return Err(BackendError::NoDevice("a launch that took too long still runs on it".into()));
+        }
+        self.context.make_current()?;
+        let module = self.load(program, plan)?;
+        let mut run = Run {
+            context: &self.context,
+            buffers: buffers(&self.context, plan)?,
+            rings: Rings::new(&self.context, self.rings, options.on_full)?,
+            stream: self.context.stream()?,
+            regions: Vec::new(),
+            deadline: options.timeout.map(|after| (Instant::now() + after, after)),
+        };
+        run.regions = regions(program, plan, &run.buffers, &module)?;
+        let is_set = module.set_variable(CONTROL_SYMBOL, run.rings.control())?;
+        if !is_set && !program.sites.sites().is_empty() {
+            return Err(BackendError::Plan(format!("the loaded module has no `{CONTROL_SYMBOL}`")));
+        }
+        for (index, launch) in (0u32..).zip(&plan.launches) {
+            let kernel = kernel(&module, launch)?;
+            let unlogged = reach::unlogged(program.module, program.sites, &launch.kernel);
+            if let Some(stop) = run.launch(index, launch, &kernel, unlogged, sink)? {
+                return Ok(Outcome { buffers: Vec::new(), stop: Some(stop) });
+            }
+        }
+        let mut contents: Vec<_> = plan.buffers.iter().map(|buffer| vec![0; buffer.contents.len()]).collect();
+        for (memory, contents) in run.buffers.iter().zip(&mut contents) {
+            memory.download(contents)?;
+        }
+        Ok(Outcome { buffers: contents, stop: None })
+    }
+}
+
+/// Allocates the plan's buffers with their contents.
+fn buffers<'c>(context: &'c Context, plan: &Plan) -> Result<Vec<DeviceMemory<'c>>, BackendError> {
+    let allocate = |buffer: &super::Buffer| {
+        let memory = context.alloc(buffer.contents.len())?;
+        memory.upload(&buffer.contents)?;
+        Ok(memory)
+    };
+    plan.buffers.iter().map(allocate).collect()
+}
+
+/// Buffers and module variables by name.
+fn regions(
+    program: Program<'_>,
+    plan: &Plan,
+    memory: &[DeviceMemory<'_>],
+    module: &Module<'_>,
+) -> Result<Vec<Region>, BackendError> {
+    let mut regions: Vec<_> = plan
+        .buffers
+        .iter()
+        .zip(memory)
+        .map(|(buffer, memory)| Region {
+            name: buffer.name.clone(),
+            base: memory.address(),
+            bytes: buffer.contents.len() as u64,
+            element: buffer.ty.bytes() as u64,
+        })
+        .collect();
+    for variable in program.module.variables().filter(|variable| variable.space == VarSpace::Global) {
+        // The compiler may have dropped a variable that nothing uses.
+        if let Some((base, bytes)) = module.variable(variable.name.text)? {
+            let name = variable.name.text.to_owned();
+            regions.push(Region {
+                name,
+                base,
+                bytes: bytes as u64,
+                element: variable.element_bytes().max(1),
+            });
+        }
+    }
+    Ok(regions)
+}
+
+fn kernel<'m>(module: &'m Module<'m>, launch: &Launch) -> Result<Kernel<'m>, BackendError> {
+    module.kernel(&launch.kernel).map_err(|failure| {
+        if failure.is_not_found() {
+            BackendError::Plan(format!("the loaded module has no kernel `{}`", launch.kernel))
+        } else {
+            failure.into()
+        }
+    })
+}
+
+/// What the launches of a run share.
+struct Run<'c> {
+    context: &'c Context,
+    buffers: Vec<DeviceMemory<'c>>,
+    rings: Rings<'c>,
+    stream: Stream<'c>,
+    regions: Vec<Region>,
+    deadline: Option<(Instant, Duration)>,
+}
+
+/// How a kernel came to its end.
+enum Ended {
+    Whole,
+    Stopped(Stop),
+}
+
+impl Run<'_> {
+    /// Runs one launch. The sink hears of its end in any case.
+    fn launch(
+        &mut self,
+        index: u32,
+        launch: &Launch,
+        kernel: &Kernel<'_>,
+        unlogged: Vec<u32>,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<Stop>, BackendError> {
+        let arguments = self.arguments(launch)?;
+        let shape =
+            Shape { grid: launch.grid, block: launch.block, cluster: launch.cluster, shared: launch.shared };
+        sink.begin(&LaunchInfo { index, regions: self.regions.clone() });
+        let mut end = LaunchEnd { records: 0, dropped: 0, unlogged };
+        let result = kernel
+            .launch(&self.stream, shape, &arguments)
+            .map_err(BackendError::from)
+            .and_then(|()| self.drain(index, &mut end, sink));
+        sink.end(&end);
+        match result? {
+            Ended::Whole => Ok(None),
+            Ended::Stopped(stop) => Ok(Some(stop)),
+        }
+    }
+
+    /// The parameters' bytes.
+    fn arguments(&self, launch: &Launch) -> Result<Vec<Vec<u8>>, BackendError> {
+        let bytes = |arg: &Arg| match arg {
+            Arg::Value(bytes) => Ok(bytes.clone()),
+            Arg::Buffer(index) => match self.buffers.get(*index) {
+                Some(memory) => Ok(memory.address().to_le_bytes().to_vec()),
+                None => Err(BackendError::Plan(format!("`{}` is given no buffer {index}", launch.kernel))),
+            },
+        };
+        launch.args.iter().map(bytes).collect()
+    }
+
+    /// Hands on records until the kernel has ended and the rings are empty.
+    fn drain(&mut self, index: u32, end: &mut LaunchEnd, sink: &mut dyn Sink) -> Result<Ended, BackendError> {
+        let mut idle = IDLE.0;
+        loop {
+            // Asked first, so that the round after the end sees all that was written.
+            let round = self.stream.is_done().map_err(RoundError::from).and_then(|done| {
+                let round = self.rings.round(sink)?;
+                Ok((done, round))
+            });
+            let (done, round) = match round {
+                Ok(round) => round,
+                Err(RoundError::Driver(failure)) if failure.is_fault() => {
+                    return Ok(Ended::Stopped(fault(index, failure)));
+                }
+                Err(RoundError::Driver(failure)) => return Err(failure.into()),
+                Err(RoundError::Damaged(damaged)) => {
+                    let detail = format!(
+                        "unit {} of a ring is no header: {:#x}, {:#x}",
+                        damaged.position, damaged.header.lo, damaged.header.hi
+                    );
+                    return Err(self.lost(done_or_gone(&self.stream), detail));
+                }
+            };
+            end.records += round.records;
+            if done && !round.pending {
+                end.dropped = self.rings.dropped()?;
+                return Ok(Ended::Whole);
+            }
+            if round.records > 0 {
+                idle = IDLE.0;
+                continue;
+            }
+            if done {
+                return Err(
+                    self.lost(true, "the kernel ended without writing all that it had reserved".into())
+                );
+            }
+            if let Some((deadline, after)) = self.deadline
+                && !done
+                && Instant::now() >= deadline
+            {
+                self.context.abandon();
+                return Ok(Ended::Stopped(Stop::Timeout { after, warps: Vec::new() }));
+            }
+            if round.records > 0 {
+                idle = IDLE.0;
+            } else {
+                std::thread::sleep(idle);
+                idle = (idle * 2).min(IDLE.1);
+            }
+        }
+    }
+
+    /// The log cannot be read on. A kernel that still runs is left alone.
+    fn lost(&self, ended: bool, detail: String) -> BackendError {
+        if !ended {
+            self.context.abandon();
+        }
+        BackendError::Driver { call: "reading the log".into(), detail }
+    }
+}
+
+fn done_or_gone(stream: &Stream<'_>) -> bool {
+    stream.is_done().unwrap_or(true)
+}
+
+fn fault(launch: u32, failure: Failure) -> Stop {
+    let detail = format!("the device stopped: {}", failure.detail());
+    Stop::Fault(Fault { kind: FaultKind::Device, launch, thread: None, at: None, detail })
+}

@@ -1,0 +1,318 @@
+//! The host's side of the rings: where they are, what has arrived in them, and how it is taken out while a kernel
+//! runs.
+//!
+//! A round copies the heads, then what stands between tail and head of each ring, and takes the whole records at its
+//! beginning. A unit whose lap bit is not yet right ends the ring's turn: its writer has reserved it and not stored it
+//! so far. Then the tails go back, which frees the room. All copies are on a stream of their own.
+
+use super::driver::{Context, DeviceMemory, Failure, Pinned, Stream};
+use crate::abi::control::{COUNTER_STRIDE, Control, Dropped, Line, OFFSET_DROPPED_RECORDS, is_written};
+use crate::abi::{LAP, MAX_UNITS, UNITS_SHIFT, Unit};
+use crate::backend::{BackendError, OnFull, Sink};
+
+/// Number and size of the rings. Both are rounded up to powers of two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RingSizes {
+    /// Number of rings. About as many as the device has multiprocessors keeps warps from waiting for each other.
+    pub rings: u32,
+    /// Units of one ring, 16 bytes each. At least one record of the largest kind must fit.
+    pub units: u64,
+}
+
+impl Default for RingSizes {
+    /// 128 rings of 1 MiB.
+    fn default() -> Self {
+        Self { rings: 128, units: 64 * 1024 }
+    }
+}
+
+impl RingSizes {
+    fn rounded(self) -> Self {
+        Self {
+            rings: self.rings.clamp(1, 1 << 16).next_power_of_two(),
+            units: self.units.clamp(MAX_UNITS as u64, 1 << 32).next_power_of_two(),
+        }
+    }
+
+    fn bytes(self) -> usize {
+        usize::try_from(u64::from(self.rings) * self.units)
+            .unwrap_or(usize::MAX)
+            .saturating_mul(size_of::<Unit>())
+    }
+}
+
+/// Units copied in one round.
+const STAGING_UNITS: usize = 2 * 1024 * 1024;
+
+/// Words from one counter to the next.
+const STRIDE: usize = COUNTER_STRIDE as usize / size_of::<u64>();
+
+/// The first ticket; zero is left for "none".
+const FIRST_TICKET: u64 = 1;
+
+/// The rings of a run.
+#[derive(Debug)]
+pub(super) struct Rings<'c> {
+    sizes: RingSizes,
+    control: DeviceMemory<'c>,
+    data: DeviceMemory<'c>,
+    heads: DeviceMemory<'c>,
+    tails: DeviceMemory<'c>,
+    /// Copies of the heads, and the tails as they go back.
+    seen: Pinned<'c>,
+    taken: Pinned<'c>,
+    staging: Pinned<'c>,
+    stream: Stream<'c>,
+    /// How far each ring has been read.
+    positions: Vec<u64>,
+    /// The ring that is served first, so that all get their turn.
+    first: usize,
+    dropped: u64,
+}
+
+/// Part of a ring in the staging memory.
+#[derive(Clone, Copy, Debug)]
+struct Chunk {
+    ring: usize,
+    at: usize,
+    units: usize,
+}
+
+/// What a round did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Round {
+    /// Records handed on.
+    pub(super) records: u64,
+    /// Whether units are reserved that have not been taken.
+    pub(super) pending: bool,
+}
+
+/// Why a round failed.
+#[derive(Debug)]
+pub(super) enum RoundError {
+    Driver(Failure),
+    Damaged(Damaged),
+}
+
+impl From<Failure> for RoundError {
+    fn from(failure: Failure) -> Self {
+        Self::Driver(failure)
+    }
+}
+
+impl<'c> Rings<'c> {
+    /// Allocates them. If the device has too little memory, they get smaller.
+    pub(super) fn new(context: &'c Context, sizes: RingSizes, on_full: OnFull) -> Result<Self, BackendError> {
+        let mut sizes = sizes.rounded();
+        let data = loop {
+            match context.alloc(sizes.bytes()) {
+                Err(failure) if failure.is_out_of_memory() && sizes.units > 2 * MAX_UNITS as u64 => {
+                    sizes.units /= 2;
+                }
+                result => break result?,
+            }
+        };
+        let counters = sizes.rings as usize * STRIDE;
+        let control = Control {
+            capacity: sizes.units,
+            ring_mask: sizes.rings - 1,
+            drop: u32::from(on_full == OnFull::Drop),
+            tickets: Line { next: FIRST_TICKET },
+            dropped: Dropped::default(),
+            ..Control::default()
+        };
+        let rings = Self {
+            sizes,
+            control: context.alloc(size_of::<Control>())?,
+            data,
+            heads: context.alloc(counters * size_of::<u64>())?,
+            tails: context.alloc(counters * size_of::<u64>())?,
+            seen: context.pinned(counters)?,
+            taken: context.pinned(counters)?,
+            staging: context.pinned(2 * STAGING_UNITS)?,
+            stream: context.stream()?,
+            positions: vec![0; sizes.rings as usize],
+            first: 0,
+            dropped: 0,
+        };
+        for memory in [&rings.data, &rings.heads, &rings.tails] {
+            memory.clear()?;
+        }
+        let (data, heads, tails) = (rings.data.address(), rings.heads.address(), rings.tails.address());
+        let control = Control { data, heads, tails, ..control };
+        let bytes: Vec<u8> = control.words().iter().flat_map(|word| word.to_le_bytes()).collect();
+        rings.control.upload(&bytes)?;
+        Ok(rings)
+    }
+
+    /// The address of the control block.
+    pub(super) fn control(&self) -> u64 {
+        self.control.address()
+    }
+
+    /// Takes what has arrived.
+    pub(super) fn round(&mut self, sink: &mut dyn Sink) -> Result<Round, RoundError> {
+        let counters = self.seen.len();
+        self.stream.fetch(&mut self.seen, 0, self.heads.address(), counters)?;
+        self.stream.wait()?;
+        let chunks = self.fetch()?;
+        self.stream.wait()?;
+        let mut round = Round::default();
+        let mut moved = false;
+        for chunk in &chunks {
+            let position = &mut self.positions[chunk.ring];
+            let units = &mut self.staging.units()[chunk.at..chunk.at + chunk.units];
+            let taken = take(units, *position, self.sizes.units).map_err(RoundError::Damaged)?;
+            if taken.units > 0 {
+                sink.records(&units[..taken.units]);
+                *position += taken.units as u64;
+                self.taken.words()[chunk.ring * STRIDE] = *position;
+                moved = true;
+            }
+            round.records += taken.records;
+        }
+        let heads = self.seen.words().iter().step_by(STRIDE);
+        round.pending = heads.zip(&self.positions).any(|(head, position)| head != position);
+        if moved {
+            self.stream.send(self.tails.address(), &self.taken)?;
+            self.stream.wait()?;
+        }
+        Ok(round)
+    }
+
+    /// Begins to copy what stands in the rings, as much as the staging memory holds.
+    fn fetch(&mut self) -> Result<Vec<Chunk>, Failure> {
+        let rings = self.positions.len();
+        let (mut chunks, mut at) = (Vec::new(), 0);
+        for turn in 0..rings {
+            let ring = (self.first + turn) % rings;
+            let (head, position) = (self.seen.words()[ring * STRIDE], self.positions[ring]);
+            // Writers that wait have reserved beyond the ring's end.
+            let here = head.saturating_sub(position).min(self.sizes.units);
+            let units = usize::try_from(here).unwrap_or(usize::MAX).min(STAGING_UNITS - at);
+            if units == 0 {
+                continue;
+            }
+            chunks.push(Chunk { ring, at, units });
+            let start = position & (self.sizes.units - 1);
+            let base = self.data.address() + ring as u64 * self.sizes.units * size_of::<Unit>() as u64;
+            let straight = usize::try_from(self.sizes.units - start).unwrap_or(usize::MAX).min(units);
+            let from = base + start * size_of::<Unit>() as u64;
+            self.stream.fetch(&mut self.staging, 2 * at, from, 2 * straight)?;
+            if straight < units {
+                self.stream.fetch(&mut self.staging, 2 * (at + straight), base, 2 * (units - straight))?;
+            }
+            at += units;
+            if at == STAGING_UNITS {
+                self.first = ring;
+                break;
+            }
+        }
+        Ok(chunks)
+    }
+
+    /// Records dropped since the last call. Not while a kernel runs.
+    pub(super) fn dropped(&mut self) -> Result<u64, Failure> {
+        let mut block = [0; size_of::<Control>()];
+        self.control.download(&mut block)?;
+        let mut word = [0; 8];
+        word.copy_from_slice(&block[OFFSET_DROPPED_RECORDS..OFFSET_DROPPED_RECORDS + 8]);
+        let all = u64::from_le_bytes(word);
+        let new = all - self.dropped;
+        self.dropped = all;
+        Ok(new)
+    }
+}
+
+/// What was taken from the beginning of a chunk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Taken {
+    units: usize,
+    records: u64,
+}
+
+/// A header that no writer makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Damaged {
+    /// Where in its ring.
+    pub(super) position: u64,
+    /// The header.
+    pub(super) header: Unit,
+}
+
+/// Clears the lap bits of all whole records at the beginning of `units`, which begin at `position` of their ring.
+fn take(units: &mut [Unit], position: u64, capacity: u64) -> Result<Taken, Damaged> {
+    let mut taken = Taken::default();
+    while let Some(header) = units.get(taken.units) {
+        let at = position + taken.units as u64;
+        if !is_written(*header, at, capacity) {
+            break;
+        }
+        let length = (header.hi >> UNITS_SHIFT & 0x7f) as usize;
+        if length == 0 || length > MAX_UNITS {
+            return Err(Damaged { position: at, header: *header });
+        }
+        let Some(record) = units.get_mut(taken.units..taken.units + length) else { break };
+        if !record.iter().zip(at..).all(|(unit, at)| is_written(*unit, at, capacity)) {
+            break;
+        }
+        for unit in record {
+            unit.hi &= !LAP;
+        }
+        taken.units += length;
+        taken.records += 1;
+    }
+    Ok(taken)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn unit(position: u64, capacity: u64, hi: u64) -> Unit {
+        Unit { lo: position, hi: if position & capacity == 0 { hi | LAP } else { hi } }
+    }
+
+    fn record(position: u64, capacity: u64, length: u64) -> Vec<Unit> {
+        let mut units = vec![unit(position, capacity, length << UNITS_SHIFT)];
+        units.extend((1..length).map(|i| unit(position + i, capacity, 7)));
+        units
+    }
+
+    #[test]
+    fn sizes_are_powers_of_two_that_hold_a_record() {
+        let sizes = RingSizes { rings: 100, units: 1 }.rounded();
+        assert_eq!(sizes, RingSizes { rings: 128, units: 128 });
+    }
+
+    #[test]
+    fn a_header_without_a_length_is_damage() {
+        let mut units = vec![unit(3, 8, 0)];
+        assert_eq!(take(&mut units, 3, 8), Err(Damaged { position: 3, header: unit(3, 8, 0) }));
+    }
+
+    proptest! {
+        /// Whatever unit is missing, the whole records before it are taken, and no other.
+        #[test]
+        fn whole_records_are_taken(
+            lengths in proptest::collection::vec(1u64..6, 1..8), start in 0u64..64, missing in 0usize..48,
+        ) {
+            let capacity = 64;
+            let mut units = Vec::new();
+            let mut ends = vec![0];
+            for length in &lengths {
+                units.extend(record(start + units.len() as u64, capacity, *length));
+                ends.push(units.len());
+            }
+            if let Some(unit) = units.get_mut(missing) {
+                unit.hi ^= LAP;
+            }
+            let whole = ends.iter().rev().find(|end| **end <= missing).copied().unwrap_or(0);
+            let taken = take(&mut units, start, capacity).unwrap();
+            prop_assert_eq!(taken.units, whole);
+            prop_assert_eq!(taken.records, ends.iter().position(|end| *end == whole).unwrap() as u64);
+            prop_assert!(units[..taken.units].iter().all(|unit| unit.hi & LAP == 0));
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The command line as typed.
+
+use std::path::PathBuf;
+
+use clap::{ArgAction, ArgMatches, Args, Parser, Subcommand, ValueEnum};
+
+use super::exit;
+
+/// A PTX-level instrumenting dynamic race detector for CUDA.
+#[derive(Debug, Parser)]
+#[command(name = "ptxrace", version, about, after_help = exit::HELP, max_term_width = 100)]
+pub(super) struct Cli {
+    /// What to do.
+    #[command(subcommand)]
+    pub(super) command: Command,
+    /// Colours in texts.
+    #[arg(long, global = true, value_enum, default_value_t = ColorChoice::Auto)]
+    pub(super) color: ColorChoice,
+}
+
+/// The commands.
+#[derive(Debug, Subcommand)]
+pub(super) enum Command {
+    /// Run the kernels of a PTX module and report their races
+    Run(Box<RunArgs>),
+    /// Print the instrumented PTX, or the table of its sites
+    Instrument(InstrumentArgs),
+    /// Tell what a rule means and how to fix what it finds
+    Explain {
+        /// A rule, such as R001
+        rule: String,
+    },
+    /// Tell what works on this machine
+    Doctor,
+}
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum ColorChoice {
+    /// On terminals.
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// What runs the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum BackendArg {
+    /// The GPU if there is a usable one, else the emulator
+    Auto,
+    /// The GPU
+    Gpu,
+    /// The emulator
+    Emu,
+}
+
+/// What to do when a record ring is full.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum OnFullArg {
+    /// Wait for the host
+    Wait,
+    /// Drop records, count them, and call the run inconclusive
+    Drop,
+}
+
+/// Report formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum FormatArg {
+    /// For people
+    Text,
+    /// Schema ptxrace-report/1
+    Json,
+}
+
+/// `ptxrace run`
+#[derive(Debug, Args)]
+pub(super) struct RunArgs {
+    /// The PTX module
+    pub(super) file: PathBuf,
+    /// The kernel to launch [default: those of the launch description, else all]
+    #[arg(long, value_name = "NAME")]
+    pub(super) kernel: Option<String>,
+    /// Blocks of the grid
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extent)]
+    pub(super) grid: Option<[u32; 3]>,
+    /// Threads of a block
+    #[arg(long, value_name = "X[,Y[,Z]]", value_parser = extent)]
+    pub(super) block: Option<[u32; 3]>,
+    /// Dynamic shared memory
+    #[arg(long, value_name = "BYTES")]
+    pub(super) shared: Option<u32>,
+    /// An argument, in order: name:type[count]=init, name:type=value or @name
+    #[arg(long = "arg", value_name = "SPEC", action = ArgAction::Append)]
+    pub(super) args: Vec<String>,
+    /// The launch description [default: app.toml beside app.ptx, or its `//@ ` lines]
+    #[arg(long, value_name = "FILE")]
+    pub(super) launch: Option<PathBuf>,
+    /// What runs the program
+    #[arg(long, value_enum, default_value_t = BackendArg::Auto)]
+    pub(super) backend: BackendArg,
+    /// Seed of the emulator's schedule
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) seed: u64,
+    /// Run so many schedules, of the seeds from --seed on (emulator only)
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(super) schedules: u64,
+    /// Stop each schedule after so many seconds
+    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
+    pub(super) timeout: Option<std::time::Duration>,
+    /// What to do when a record ring is full
+    #[arg(long, value_enum, default_value_t = OnFullArg::Wait)]
+    pub(super) on_full: OnFullArg,
+    /// Write a buffer's final contents: as text to standard output, or its bytes to a file
+    #[arg(long, value_name = "NAME[=PATH]", action = ArgAction::Append)]
+    pub(super) dump: Vec<String>,
+    /// Make a rule's findings errors, or those of all warnings
+    #[arg(long, value_name = "RULE|warnings", action = ArgAction::Append)]
+    pub(super) deny: Vec<String>,
+    /// Drop a rule's findings
+    #[arg(long, value_name = "RULE", action = ArgAction::Append)]
+    pub(super) allow: Vec<String>,
+    /// Format of a report; give it again for another
+    #[arg(long, value_enum, value_name = "FORMAT", action = ArgAction::Append)]
+    pub(super) format: Vec<FormatArg>,
+    /// File for the report of the --format before it [default: standard output]
+    #[arg(long, short, value_name = "PATH", action = ArgAction::Append)]
+    pub(super) output: Vec<PathBuf>,
+}
+
+/// `ptxrace instrument`
+#[derive(Debug, Args)]
+pub(super) struct InstrumentArgs {
+    /// The PTX module
+    pub(super) file: PathBuf,
+    /// Where to write the instrumented PTX [default: standard output]
+    #[arg(long, short, value_name = "FILE")]
+    pub(super) output: Option<PathBuf>,
+    /// Print the site table as JSON instead; with --output, in addition
+    #[arg(long)]
+    pub(super) sites: bool,
+}
+
+/// `X[,Y[,Z]]`
+fn extent(text: &str) -> Result<[u32; 3], String> {
+    let mut extent = [1; 3];
+    let numbers: Vec<_> = text.split([',', 'x']).map(str::trim).collect();
+    if numbers.len() > 3 {
+        return Err("more than three sizes".into());
+    }
+    for (slot, number) in extent.iter_mut().zip(numbers) {
+        *slot = match number.parse() {
+            Ok(n) if n > 0 => n,
+            _ => return Err(format!("`{number}` is not a positive number")),
+        };
+    }
+    Ok(extent)
+}
+
+fn seconds(text: &str) -> Result<std::time::Duration, String> {
+    let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds"))?;
+    match std::time::Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if !duration.is_zero() => Ok(duration),
+        _ => Err("a timeout is more than 0 seconds".into()),
+    }
+}
+
+/// A report to make: its format, and its file unless it goes to standard output.
+pub(super) type Wanted = (FormatArg, Option<PathBuf>);
+
+/// Matches formats with outputs by their order on the command line: an output belongs to the format before it, or to
+/// the first one when it comes before all.
+pub(super) fn outputs(args: &RunArgs, matches: &ArgMatches) -> Result<Vec<Wanted>, String> {
+    let places = |name: &str| -> Vec<usize> {
+        let given = matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine);
+        if given { matches.indices_of(name).into_iter().flatten().collect() } else { Vec::new() }
+    };
+    let (formats, outputs) = (places("format"), places("output"));
+    let mut wanted: Vec<Wanted> = args.format.iter().map(|format| (*format, None)).collect();
+    if wanted.is_empty() {
+        wanted.push((FormatArg::Text, None));
+    }
+    for (path, at) in args.output.iter().zip(outputs) {
+        let own = formats.iter().rposition(|format| *format < at).unwrap_or(0);
+        if let Some((_, slot)) = wanted.get_mut(own)
+            && slot.replace(path.clone()).is_some()
+        {
+            return Err(format!("`--output {}` is the second one for its `--format`", path.display()));
+        }
+    }
+    for (_, path) in &mut wanted {
+        path.take_if(|path| path.as_os_str() == "-");
+    }
+    if wanted.iter().filter(|(_, path)| path.is_none()).count() > 1 {
+        return Err("two reports would go to standard output; give one an `--output`".into());
+    }
+    Ok(wanted)
+}

@@ -1,0 +1,14 @@
+//! Exit codes of every command, all in one place.
+
+/// Clean: nothing was found, and nothing was missed.
+pub const CLEAN: u8 = 0;
+/// A finding of severity error is left.
+pub const RACES: u8 = 1;
+/// The command line, an input file or an output file is at fault.
+pub const USAGE: u8 = 2;
+/// Nothing was found, but something was missed: a timeout, a deadlock, a fault, lost records, unknown instructions.
+pub const INCONCLUSIVE: u8 = 3;
+
+/// What `--help` says of them.
+pub(super) const HELP: &str =
+    "Exit codes: 0 clean, 1 races, 2 usage or input error, 3 inconclusive (something was missed)";

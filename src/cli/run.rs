@@ -1,0 +1,206 @@
+//! `ptxrace run FILE`
+
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::PathBuf;
+
+use super::args::{BackendArg, FormatArg, OnFullArg, RunArgs, Wanted};
+use super::{Console, exit};
+use crate::backend::{OnFull, RunOptions};
+use crate::diag::Diagnostic;
+use crate::report::{self, Bar, Format, Output, Progress, Silent, Style, Verdict};
+use crate::session::launch::LaunchRequest;
+use crate::session::launch::values::display;
+use crate::session::{self, Choice, FinalBuffer, Parts, Policy, Request};
+
+pub(super) fn run(
+    args: &RunArgs,
+    wanted: &[Wanted],
+    console: &mut Console<'_>,
+    parts: &dyn Parts,
+) -> io::Result<u8> {
+    let json_to_stdout = wanted.iter().any(|(format, path)| *format == FormatArg::Json && path.is_none());
+    let dumps: Vec<_> = args.dump.iter().map(|dump| dump_target(dump)).collect();
+    if json_to_stdout && let Some((name, _)) = dumps.iter().find(|(_, path)| path.is_none()) {
+        let error = Diagnostic::error(format!(
+            "`--dump {name}` would go to standard output, as the JSON report does"
+        ));
+        return console
+            .refuse(&[error.help(format!("write `--dump {name}=PATH`, or give the report an `--output`"))]);
+    }
+    let request = match request(args, &dumps) {
+        Ok(request) => request,
+        Err(error) => return console.refuse(&[error]),
+    };
+    let bar = Bar::new();
+    let progress: &dyn Progress = if console.streams.err_is_terminal { &bar } else { &Silent };
+    let finished = match session::run(&request, parts, progress) {
+        Ok(finished) => finished,
+        Err(errors) => return console.refuse(&errors),
+    };
+    // Assumptions belong to the text report; when that goes nowhere they are still worth a line each.
+    if !wanted.iter().any(|(format, _)| *format == FormatArg::Text) {
+        for note in &finished.report.notes {
+            report::write_diagnostic(note, console.err_style, console.streams.err)?;
+        }
+    }
+    if let Err(code) = write_reports(&finished.report, wanted, console)? {
+        return Ok(code);
+    }
+    for (buffer, (name, path)) in finished.buffers.iter().zip(&dumps) {
+        if buffer.contents.is_empty() {
+            let warning = Diagnostic::warning(format!("`--dump {name}`: the run did not come to its end"));
+            report::write_diagnostic(&warning, console.err_style, console.streams.err)?;
+            continue;
+        }
+        match path {
+            Some(path) => {
+                if let Err(code) = console.write_file(path, &buffer.contents)? {
+                    return Ok(code);
+                }
+            }
+            None => dump(buffer, console.streams.out)?,
+        }
+    }
+    Ok(match finished.report.verdict {
+        Verdict::Clean => exit::CLEAN,
+        Verdict::Race => exit::RACES,
+        Verdict::Inconclusive => exit::INCONCLUSIVE,
+    })
+}
+
+/// `NAME` or `NAME=PATH`.
+fn dump_target(text: &str) -> (String, Option<PathBuf>) {
+    match text.split_once('=') {
+        Some((name, path)) => (name.to_owned(), Some(path.into())),
+        None => (text.to_owned(), None),
+    }
+}
+
+fn request(args: &RunArgs, dumps: &[(String, Option<PathBuf>)]) -> Result<Request, Diagnostic> {
+    Ok(Request {
+        file: args.file.clone(),
+        launch: LaunchRequest {
+            kernel: args.kernel.clone(),
+            grid: args.grid,
+            block: args.block,
+            shared: args.shared,
+            args: args.args.clone(),
+            file: args.launch.clone(),
+        },
+        backend: match args.backend {
+            BackendArg::Auto => Choice::Auto,
+            BackendArg::Gpu => Choice::Gpu,
+            BackendArg::Emu => Choice::Emulator,
+        },
+        options: RunOptions {
+            seed: args.seed,
+            timeout: args.timeout,
+            on_full: match args.on_full {
+                OnFullArg::Wait => OnFull::Wait,
+                OnFullArg::Drop => OnFull::Drop,
+            },
+        },
+        schedules: args.schedules,
+        policy: Policy::new(&args.deny, &args.allow)?,
+        dump: dumps.iter().map(|(name, _)| name.clone()).collect(),
+        command: command(args),
+    })
+}
+
+/// The command that makes this run, without backend, seed and output.
+fn command(args: &RunArgs) -> String {
+    let mut words = vec!["ptxrace".to_owned(), "run".to_owned(), quote(&args.file.to_string_lossy())];
+    let mut flag = |name: &str, value: String| words.extend([format!("--{name}"), quote(&value)]);
+    let extent = |e: [u32; 3]| format!("{},{},{}", e[0], e[1], e[2]);
+    if let Some(kernel) = &args.kernel {
+        flag("kernel", kernel.clone());
+    }
+    if let Some(grid) = args.grid {
+        flag("grid", extent(grid));
+    }
+    if let Some(block) = args.block {
+        flag("block", extent(block));
+    }
+    if let Some(shared) = args.shared {
+        flag("shared", shared.to_string());
+    }
+    for arg in &args.args {
+        flag("arg", arg.clone());
+    }
+    if let Some(launch) = &args.launch {
+        flag("launch", launch.to_string_lossy().into_owned());
+    }
+    if let Some(timeout) = args.timeout {
+        flag("timeout", timeout.as_secs_f64().to_string());
+    }
+    for rule in &args.deny {
+        flag("deny", rule.clone());
+    }
+    for rule in &args.allow {
+        flag("allow", rule.clone());
+    }
+    words.join(" ")
+}
+
+/// Quotes a word for a POSIX shell if it needs that.
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=@+%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn write_reports(
+    report: &report::Report,
+    wanted: &[Wanted],
+    console: &mut Console<'_>,
+) -> io::Result<Result<(), u8>> {
+    let mut files = Vec::new();
+    for (format, path) in wanted {
+        let Some(path) = path else { continue };
+        match File::create(path) {
+            Ok(file) => files.push((*format, BufWriter::new(file))),
+            Err(error) => {
+                let error = Diagnostic::error(format!("cannot write `{}`: {error}", path.display()));
+                return console.refuse(&[error]).map(Err);
+            }
+        }
+    }
+    let format = |format| match format {
+        FormatArg::Text => Format::Text,
+        FormatArg::Json => Format::Json,
+    };
+    let to_file = |(wanted, file)| Output { format: format(wanted), style: Style::default(), to: file };
+    let mut outputs: Vec<_> =
+        files.iter_mut().map(|(format, file)| (*format, file as &mut dyn Write)).map(to_file).collect();
+    if let Some((wanted, _)) = wanted.iter().find(|(_, path)| path.is_none()) {
+        outputs.push(Output {
+            format: format(*wanted),
+            style: console.out_style,
+            to: &mut *console.streams.out,
+        });
+    }
+    report::write(report, &mut outputs).map(Ok)
+}
+
+/// One element a line, so that dumps can be compared.
+fn dump(buffer: &FinalBuffer, to: &mut dyn Write) -> io::Result<()> {
+    for (index, element) in buffer.contents.chunks(buffer.ty.bytes()).enumerate() {
+        writeln!(to, "{}[{index}] = {}", buffer.name, display(element, buffer.ty))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_when_they_must_be() {
+        assert_eq!(quote("a/b.ptx"), "a/b.ptx");
+        assert_eq!(quote("a:i32[4]=0"), "'a:i32[4]=0'");
+        assert_eq!(quote("it's"), r"'it'\''s'");
+    }
+}

@@ -1,0 +1,135 @@
+//! Conflicts, grouped into findings: one for each rule, severity and pair of sites.
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::diag::Severity;
+use crate::finding::{Finding, Kind, Missing, Relation, Rule, Witness};
+use crate::instrument::SiteId;
+
+/// One conflict, judged.
+#[derive(Clone, Debug)]
+pub(super) struct Conflict {
+    pub(super) rule: Rule,
+    pub(super) severity: Severity,
+    pub(super) kind: Option<Kind>,
+    pub(super) relation: Relation,
+    pub(super) witnesses: [Witness; 2],
+    pub(super) missing: Missing,
+    /// Both are plain stores that left the same value.
+    pub(super) same_value: bool,
+    /// Both are lanes of one execution of one instruction.
+    pub(super) same_instruction: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+struct GroupKey {
+    rule: Rule,
+    severity: Severity,
+    sites: (SiteId, SiteId),
+}
+
+#[derive(Debug)]
+struct Group {
+    conflict: Conflict,
+    count: u64,
+    addresses: FxHashSet<u64>,
+    more_addresses: u64,
+    range: (u64, u64),
+}
+
+/// Different addresses of a group are counted exactly up to here.
+const MAX_ADDRESSES: usize = 1 << 16;
+
+/// A word of memory: its address, with the block for shared memory.
+type Word = (u64, u32);
+
+/// Collects conflicts of a run.
+#[derive(Debug, Default)]
+pub(super) struct Collector {
+    groups: FxHashMap<GroupKey, Group>,
+    /// Same-value conflicts wait until the launch's end: another race on their bytes makes them errors.
+    same_value: Vec<(Word, Conflict)>,
+    same_value_seen: FxHashMap<(GroupKey, Word), usize>,
+    contested: FxHashSet<Word>,
+}
+
+impl Collector {
+    /// Takes a conflict on a word.
+    pub(super) fn add(&mut self, word: Word, conflict: Conflict) {
+        if conflict.same_value {
+            let seen = self.same_value_seen.entry((key_of(&conflict), word)).or_insert(0);
+            *seen += 1;
+            if *seen == 1 {
+                self.same_value.push((word, conflict));
+            }
+            return;
+        }
+        if !conflict.same_instruction {
+            self.contested.insert(word);
+        }
+        self.group(conflict, 1);
+    }
+
+    /// Decides the same-value conflicts of a launch.
+    pub(super) fn end_launch(&mut self) {
+        for (word, conflict) in std::mem::take(&mut self.same_value) {
+            let count = self.same_value_seen.get(&(key_of(&conflict), word)).copied().unwrap_or(1) as u64;
+            if self.contested.contains(&word) {
+                self.group(conflict, count);
+                continue;
+            }
+            // Lanes of one store that leave one value: nothing that anybody relies on.
+            let severity = if conflict.same_instruction { Severity::Note } else { Severity::Warning };
+            self.group(
+                Conflict { rule: Rule::R010, severity: severity.min(conflict.severity), ..conflict },
+                count,
+            );
+        }
+        self.same_value_seen.clear();
+        self.contested.clear();
+    }
+
+    fn group(&mut self, conflict: Conflict, count: u64) {
+        let address = conflict.witnesses[0].address.max(conflict.witnesses[1].address);
+        let group = self.groups.entry(key_of(&conflict)).or_insert_with(|| Group {
+            conflict: conflict.clone(),
+            count: 0,
+            addresses: FxHashSet::default(),
+            more_addresses: 0,
+            range: (address, address),
+        });
+        group.count += count;
+        if group.addresses.len() < MAX_ADDRESSES {
+            group.addresses.insert(address);
+        } else if !group.addresses.contains(&address) {
+            group.more_addresses += 1;
+        }
+        group.range = (group.range.0.min(address), group.range.1.max(address));
+        if conflict.relation > group.conflict.relation {
+            group.conflict = conflict;
+        }
+    }
+
+    /// All findings, in an order that depends on nothing but them.
+    pub(super) fn finish(self) -> Vec<Finding> {
+        let mut groups: Vec<_> = self.groups.into_iter().collect();
+        groups.sort_by_key(|(key, _)| *key);
+        let findings = groups.into_iter().map(|(_, group)| Finding {
+            rule: group.conflict.rule,
+            severity: group.conflict.severity,
+            kind: group.conflict.kind,
+            relation: group.conflict.relation,
+            witnesses: group.conflict.witnesses.to_vec(),
+            count: group.count,
+            addresses: group.addresses.len() as u64 + group.more_addresses,
+            range: group.range,
+            missing: group.conflict.missing,
+        });
+        findings.collect()
+    }
+}
+
+fn key_of(conflict: &Conflict) -> GroupKey {
+    let (a, b) = (conflict.witnesses[0].site, conflict.witnesses[1].site);
+    GroupKey { rule: conflict.rule, severity: conflict.severity, sites: (a.min(b), a.max(b)) }
+}

@@ -1,0 +1,240 @@
+//! From an unordered conflict to its rule and severity (design.md section 7, memory-model.md section 2).
+
+use super::Launch;
+use super::access::includes;
+use super::clock::Know;
+use super::collect::Conflict;
+use super::publish::{self, Party};
+use super::shadow::{Entry, Key};
+use super::sync::Locations;
+use super::thread::View;
+use crate::diag::Severity;
+use crate::event::Place;
+use crate::finding::{AccessClass, Kind, Missing, Relation, Rule, ThreadId, Witness};
+use crate::instrument::SiteTable;
+
+/// What judging needs to know.
+pub(super) struct Judge<'j> {
+    pub(super) sites: &'j SiteTable,
+    pub(super) launches: &'j [Launch],
+    pub(super) locations: &'j Locations,
+    /// The block of the later access.
+    pub(super) block: View<'j>,
+    /// What the later access's thread knows.
+    pub(super) know: &'j Know,
+}
+
+/// Two accesses that overlap, at least one a write, not ordered in base causality.
+pub(super) struct Facts<'f> {
+    pub(super) key: Key,
+    pub(super) entry: &'f Entry,
+    pub(super) lane: u8,
+    pub(super) now_key: Key,
+    pub(super) now: &'f Entry,
+    pub(super) now_lane: u8,
+}
+
+impl Facts<'_> {
+    fn earlier(&self) -> ThreadId {
+        let Entry { launch, block, warp, .. } = *self.entry;
+        ThreadId { launch, block, warp, lane: self.lane }
+    }
+
+    fn later(&self) -> ThreadId {
+        let Entry { launch, block, warp, .. } = *self.now;
+        ThreadId { launch, block, warp, lane: self.now_lane }
+    }
+
+    fn same_record(&self) -> bool {
+        self.entry.record == self.now.record && self.entry.launch == self.now.launch
+    }
+}
+
+impl Judge<'_> {
+    /// Decides a conflict; `None` when it is none after all.
+    pub(super) fn judge(&self, facts: &Facts<'_>, word: u64) -> Option<Conflict> {
+        let (key, now_key) = (facts.key, facts.now_key);
+        let relation = self.relation(facts);
+        let both_strong = key.is_strong() && now_key.is_strong();
+        let same_bytes = key.same_bytes(&now_key);
+        let read_only = (key.non_coherent || now_key.non_coherent) && relation < Relation::Launch;
+        let atomics = [key, now_key].iter().filter(|k| k.class == AccessClass::Atomic).count();
+        let mut severity = Severity::Error;
+        let (rule, missing) = if read_only {
+            (Rule::R009, by_distance(relation).1)
+        } else {
+            if both_strong && same_bytes && self.inclusive(facts) {
+                return self.volatile_lanes(facts, relation, atomics, word);
+            }
+            if self.ordered_by_observation(facts, word) {
+                return None;
+            }
+            if both_strong && same_bytes {
+                (Rule::R004, Missing::AccessScope)
+            } else if let Some(found) = self.publication(facts, relation, word) {
+                found
+            } else if !same_bytes {
+                if atomics == 2 {
+                    severity = Severity::Warning;
+                }
+                (Rule::R011, Missing::Size)
+            } else if atomics == 1 {
+                (Rule::R007, self.distance(facts, relation).1)
+            } else {
+                self.distance(facts, relation)
+            }
+        };
+        let plain_writes = key.class == AccessClass::Write && now_key.class == AccessClass::Write;
+        let same_instruction = facts.same_record() && plain_writes && !both_strong;
+        if same_instruction || self.converged(facts, relation) || self.exited_before_barrier(facts, relation)
+        {
+            severity = severity.min(Severity::Warning);
+        }
+        let same_value = plain_writes
+            && same_bytes
+            && rule != Rule::R009
+            && facts.entry.value.is_some()
+            && facts.entry.value == facts.now.value
+            && self.same_shape(facts);
+        let witnesses = [
+            witness(facts.entry, facts.earlier(), key, word),
+            witness(facts.now, facts.later(), now_key, word),
+        ];
+        let kind = Some(Kind::of(key.class, now_key.class));
+        Some(Conflict { rule, severity, kind, relation, witnesses, missing, same_value, same_instruction })
+    }
+
+    /// Values are logged for whole stores, so only stores of one shape can be compared.
+    fn same_shape(&self, facts: &Facts<'_>) -> bool {
+        let shape = |site| self.sites.get(site).and_then(|s| s.access()).map(|a| (a.element, a.count));
+        facts.entry.site == facts.now.site || shape(facts.entry.site) == shape(facts.now.site)
+    }
+
+    fn relation(&self, facts: &Facts<'_>) -> Relation {
+        let (a, b) = (facts.earlier(), facts.later());
+        if a.launch != b.launch {
+            return Relation::Launch;
+        }
+        if a.block != b.block {
+            let cluster = self.launches.get(b.launch as usize).map_or(1, |launch| launch.cluster);
+            return if a.block / cluster == b.block / cluster { Relation::Cluster } else { Relation::Grid };
+        }
+        if a.warp != b.warp { Relation::Block } else { Relation::Warp }
+    }
+
+    /// Whether each scope includes the other thread.
+    fn inclusive(&self, facts: &Facts<'_>) -> bool {
+        let (a, b) = (facts.earlier(), facts.later());
+        let launch = self.launches.get(b.launch as usize);
+        facts.key.scope.is_some_and(|scope| includes(scope, a, b, launch))
+            && facts.now_key.scope.is_some_and(|scope| includes(scope, b, a, launch))
+    }
+
+    /// Causality through observation: the earlier access is a write that a thread observed which the later access is
+    /// ordered after (or which made the later access itself).
+    fn ordered_by_observation(&self, facts: &Facts<'_>, word: u64) -> bool {
+        if !facts.key.is_strong() || !facts.key.writes() || facts.entry.launch != facts.now.launch {
+            return false;
+        }
+        let address = word.wrapping_add_signed(i64::from(facts.key.start));
+        let block = if crate::abi::Tagged(address).is_shared() { facts.entry.block } else { 0 };
+        let Some(location) = self.locations.get(&Place { address, block }) else { return false };
+        let later = facts.later();
+        location.observed_before(facts.entry.order, |thread, time| {
+            thread == later || self.know.clock.known(thread.block, thread.warp, 1 << thread.lane, time) != 0
+        })
+    }
+
+    fn publication(&self, facts: &Facts<'_>, relation: Relation, word: u64) -> Option<(Rule, Missing)> {
+        if relation == Relation::Launch || facts.same_record() {
+            return None;
+        }
+        let earlier = Party { thread: facts.earlier(), time: facts.entry.time };
+        let later = Party { thread: facts.later(), time: facts.now.time };
+        let address = word.wrapping_add_signed(i64::from(facts.key.start));
+        publish::explain(earlier, later, address, self.know, self.block, self.locations)
+    }
+
+    /// Lanes of one warp that communicate by volatile or relaxed accesses alone: no race, but lockstep is assumed.
+    fn volatile_lanes(
+        &self,
+        facts: &Facts<'_>,
+        relation: Relation,
+        atomics: usize,
+        word: u64,
+    ) -> Option<Conflict> {
+        let same_value = facts.entry.value.is_some() && facts.entry.value == facts.now.value;
+        let harmless = facts.same_record() && same_value;
+        if relation != Relation::Warp || atomics != 0 || harmless || self.converged(facts, relation) {
+            return None;
+        }
+        let missing = Missing::WarpBarrier { converged: false, same_instruction: facts.same_record() };
+        Some(Conflict {
+            rule: Rule::R002,
+            severity: Severity::Warning,
+            kind: Some(Kind::of(facts.key.class, facts.now_key.class)),
+            relation,
+            witnesses: [
+                witness(facts.entry, facts.earlier(), facts.key, word),
+                witness(facts.now, facts.later(), facts.now_key, word),
+            ],
+            missing,
+            same_value: false,
+            same_instruction: true,
+        })
+    }
+
+    /// A `.sync` instruction that named both lanes lies between.
+    fn converged(&self, facts: &Facts<'_>, relation: Relation) -> bool {
+        let (a, b) = (facts.earlier(), facts.later());
+        relation == Relation::Warp
+            && self
+                .block
+                .warps
+                .get(usize::from(b.warp))
+                .is_some_and(|warp| warp.has_met(b.lane, a.lane, facts.entry.time))
+    }
+
+    /// The earlier thread had exited before a barrier that the later one passed. The ISA gives no edge; in practice the
+    /// barrier comes after its accesses.
+    fn exited_before_barrier(&self, facts: &Facts<'_>, relation: Relation) -> bool {
+        if relation > Relation::Block {
+            return false;
+        }
+        let (a, b) = (facts.earlier(), facts.later());
+        let exit = self.block.warps.get(usize::from(a.warp)).and_then(|warp| warp.exit_phase(a.lane));
+        let passed = self.block.warps.get(usize::from(b.warp)).map_or(0, |warp| warp.passed_phase);
+        exit.is_some_and(|phase| passed > phase)
+    }
+
+    fn distance(&self, facts: &Facts<'_>, relation: Relation) -> (Rule, Missing) {
+        if relation == Relation::Warp {
+            let converged = self.converged(facts, relation);
+            return (Rule::R002, Missing::WarpBarrier { converged, same_instruction: facts.same_record() });
+        }
+        by_distance(relation)
+    }
+}
+
+fn by_distance(relation: Relation) -> (Rule, Missing) {
+    match relation {
+        Relation::Thread | Relation::Warp => {
+            (Rule::R002, Missing::WarpBarrier { converged: false, same_instruction: false })
+        }
+        Relation::Block => (Rule::R001, Missing::BlockBarrier),
+        Relation::Cluster | Relation::Grid => (Rule::R003, Missing::BetweenBlocks),
+        Relation::Launch | Relation::Host => (Rule::R006, Missing::StreamOrder),
+    }
+}
+
+fn witness(entry: &Entry, thread: ThreadId, key: Key, word: u64) -> Witness {
+    Witness {
+        site: entry.site,
+        thread,
+        class: key.class,
+        address: word.wrapping_add_signed(i64::from(key.start)),
+        bytes: key.bytes,
+        value: entry.value,
+        interval: entry.interval,
+    }
+}

@@ -1,0 +1,354 @@
+//! Decides races by the PTX memory model (memory model of the PTX ISA 9.1, chapter 8).
+//!
+//! The engine has no IO and no randomness: the same records give the same findings in the same order.
+//!
+//! | file | rule of the model |
+//! | --- | --- |
+//! | `clock` | base causality as vector clocks, and the clocks of `fence.sc` |
+//! | `thread` | program order, CTA barriers and `bar.warp.sync` (synchronizes-with by barriers) |
+//! | `sync` | release and acquire patterns, observation, RMW chains (synchronizes-with by values) |
+//! | `shadow` | which earlier accesses are kept for each byte |
+//! | `access` | an access against the shadow: conflict, causality order, morally strong |
+//! | `judge` | which rule and severity a race gets |
+//! | `publish` | which half of a publication is wanting |
+//!
+//! What is approximated, and in which direction:
+//! - Only generic-proxy operations exist here; the rest makes a run inconclusive.
+//! - Which write a strong read observed is told by its value (`event::order`); the latest of that value is taken.
+//! - Unforced `fence.sc` order (mere timing) is no order, as the model demands of a verdict over executions. A forced edge
+//!   needs a *strong* read that observed the write; one through a weak read is not seen (the flag itself is a race then).
+//! - Histories are bounded (`sync::HISTORY`, `sync::CHAINS`, `shadow::WEAK_WRITERS`); beyond them edges or witnesses are lost.
+
+mod access;
+mod clock;
+mod collect;
+mod judge;
+mod misuse;
+mod publish;
+mod shadow;
+mod sync;
+mod thread;
+
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use crate::abi::{DecodeError, Unit};
+use crate::backend::{LaunchEnd, LaunchInfo, Plan, Region, Sink};
+use crate::event::{Event, Geometry, Handler, Orderer};
+use crate::finding::{Finding, ThreadId};
+use crate::instrument::{SiteId, SiteKind, SiteTable};
+use crate::isa::{Access, Fence, FenceOrder};
+
+/// What the analysis of a run gave.
+#[derive(Debug, Default)]
+pub struct Report {
+    /// Findings, sorted.
+    pub findings: Vec<Finding>,
+    /// Launches, in order.
+    pub launches: Vec<LaunchReport>,
+    /// Strong operations whose order could not be told.
+    pub degraded: u64,
+    /// Damage in the records.
+    pub damaged: Option<DecodeError>,
+}
+
+/// One launch, as analysed.
+#[derive(Clone, Debug, Default)]
+pub struct LaunchReport {
+    /// Index in the plan.
+    pub index: u32,
+    /// Global memory regions at that time.
+    pub regions: Vec<Region>,
+    /// Shared variables, by their offset in a block's shared window.
+    pub shared: Vec<Region>,
+    /// Counts and what was not logged.
+    pub end: LaunchEnd,
+}
+
+/// What the engine needs of a launch.
+#[derive(Clone, Debug)]
+struct Launch {
+    geometry: Geometry,
+    /// Blocks of a cluster.
+    cluster: u32,
+    /// Launches that end before this one starts.
+    after: Vec<bool>,
+    dynamic_shared: u32,
+}
+
+/// Takes records and finds races.
+#[derive(Debug)]
+pub struct Engine {
+    orderer: Orderer,
+    core: Core,
+    launches: Vec<LaunchReport>,
+}
+
+impl Engine {
+    /// An engine for runs of this plan.
+    pub fn new(sites: Arc<SiteTable>, plan: &Plan) -> Self {
+        Self { orderer: Orderer::new(&sites), core: Core::new(sites, plan), launches: Vec::new() }
+    }
+
+    /// Ends the analysis.
+    pub fn finish(mut self) -> Report {
+        self.core.collector.end_launch();
+        Report {
+            findings: self.core.collector.finish(),
+            launches: self.launches,
+            degraded: self.orderer.degraded(),
+            damaged: self.orderer.damaged(),
+        }
+    }
+}
+
+impl Sink for Engine {
+    fn begin(&mut self, info: &LaunchInfo) {
+        let geometry = self.core.begin(info.index);
+        self.orderer.begin(geometry);
+        let regions = info.regions.clone();
+        self.launches.push(LaunchReport { index: info.index, regions, ..LaunchReport::default() });
+    }
+
+    fn records(&mut self, units: &[Unit]) {
+        self.orderer.feed(units, &mut self.core);
+    }
+
+    fn end(&mut self, end: &LaunchEnd) {
+        self.orderer.end(&mut self.core);
+        self.core.end();
+        if let Some(launch) = self.launches.last_mut() {
+            launch.shared = std::mem::take(&mut self.core.shared_variables);
+            launch.end = end.clone();
+        }
+    }
+}
+
+/// Static facts of a site, small enough to copy.
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    Access(Access),
+    Fence(Fence),
+    Other,
+}
+
+#[derive(Debug)]
+struct Core {
+    sites: Arc<SiteTable>,
+    roles: Vec<Role>,
+    launches: Vec<Launch>,
+    current: u32,
+    blocks: FxHashMap<u32, thread::Block>,
+    global: shadow::Shadow,
+    locations: sync::Locations,
+    collector: collect::Collector,
+    shared_variables: Vec<Region>,
+    /// Events handled, to tell earlier from later.
+    events: u64,
+}
+
+impl Core {
+    fn new(sites: Arc<SiteTable>, plan: &Plan) -> Self {
+        let roles = sites.sites().iter().map(|site| match &site.kind {
+            SiteKind::Access(access) => Role::Access(*access),
+            SiteKind::Fence(fence) => Role::Fence(*fence),
+            _ => Role::Other,
+        });
+        Self {
+            roles: roles.collect(),
+            sites,
+            launches: launches(plan),
+            current: 0,
+            blocks: FxHashMap::default(),
+            global: shadow::Shadow::default(),
+            locations: sync::Locations::default(),
+            collector: collect::Collector::default(),
+            shared_variables: Vec::new(),
+            events: 0,
+        }
+    }
+
+    fn begin(&mut self, index: u32) -> Geometry {
+        self.current = index;
+        self.blocks.clear();
+        self.locations.clear();
+        // Accesses of finished launches matter only while a launch unordered with them may follow.
+        let later = self.launches.get(index as usize..).unwrap_or(&[]);
+        if later.iter().all(|launch| launch.after.get(..index as usize).is_some_and(|a| a.iter().all(|x| *x)))
+        {
+            self.global.clear();
+        }
+        self.launches.get(index as usize).map_or(Geometry::new(1), |launch| launch.geometry)
+    }
+
+    fn end(&mut self) {
+        self.blocks.clear();
+        self.collector.end_launch();
+        // Dynamic shared memory is as large as the launch made it.
+        let dynamic =
+            self.launches.get(self.current as usize).map_or(0, |launch| u64::from(launch.dynamic_shared));
+        for region in &mut self.shared_variables {
+            if region.bytes == 0 {
+                region.bytes = dynamic;
+            }
+        }
+    }
+
+    fn geometry(&self) -> Geometry {
+        self.launches.get(self.current as usize).map_or(Geometry::new(1), |launch| launch.geometry)
+    }
+
+    fn thread(&self, block: u32, warp: u8, lane: u8) -> ThreadId {
+        ThreadId { launch: self.current, block, warp, lane }
+    }
+
+    fn block(&mut self, index: u32) -> &mut thread::Block {
+        let geometry = self.geometry();
+        self.blocks.entry(index).or_insert_with(|| thread::Block::new(index, geometry))
+    }
+
+    fn fence(&mut self, record: &crate::abi::Record<'_>) {
+        let Some(Role::Fence(fence)) = self.roles.get(record.site() as usize).copied() else { return };
+        let (index, warp_index, events) = (record.block(), record.warp(), self.events);
+        let wide = sync::is_wide(fence.scope);
+        let block = self.block(index);
+        let Some(warp) = block.warps.get_mut(usize::from(warp_index)) else { return };
+        let live = warp.live();
+        if fence.order.acquires() {
+            for lane in record.lanes() {
+                let lane_sync = warp.lane_sync(lane);
+                lane_sync.acquire_fence = Some((events, fence.scope));
+                let taken: Vec<_> = lane_sync.pending.eligible(index, wide).into_iter().cloned().collect();
+                for know in taken {
+                    warp.know.update(1 << lane, live, |own| clock::join(own, &know));
+                }
+            }
+        }
+        if fence.order == FenceOrder::Sc {
+            // Fences that causality forces to come before this one (memory-model.md, "fence.sc").
+            warp.know.update(record.mask(), live, |own| {
+                let Some(observed) = &own.observed else { return Arc::clone(own) };
+                let forced = if wide { &observed.wide } else { &observed.near };
+                if observed.near.precedes(&own.clock) && forced.precedes(&own.clock) {
+                    return Arc::clone(own);
+                }
+                let mut know = clock::Know::clone(own);
+                know.clock.join(forced);
+                know.clock.join(&observed.near);
+                Arc::new(know)
+            });
+            if let thread::LaneKnow::All(know) = &warp.know {
+                let know = Arc::clone(know);
+                warp.note_sc_fence(record.mask(), wide, know);
+            } else {
+                for lane in record.lanes() {
+                    let know = Arc::clone(warp.know.get(lane));
+                    warp.note_sc_fence(1 << lane, wide, know);
+                }
+            }
+        }
+        if fence.order.releases() {
+            for lane in record.lanes() {
+                let know = warp.lane_know(index, warp_index, lane);
+                let time = warp.time;
+                let lane_sync = warp.lane_sync(lane);
+                lane_sync.release_fence = Some((time, fence.scope));
+                if wide {
+                    lane_sync.released_wide = Some(sync::Snapshot { know: Arc::clone(&know) });
+                }
+                lane_sync.released_near = Some(sync::Snapshot { know });
+            }
+            warp.time += 1;
+        }
+    }
+}
+
+impl Handler for Core {
+    fn event(&mut self, event: Event<'_>) {
+        self.events += 1;
+        match event {
+            Event::Access { record, ranks } => {
+                if let Some(Role::Access(access)) = self.roles.get(record.site() as usize).copied() {
+                    self.access(&access, &record, ranks);
+                }
+            }
+            Event::Fence { record } => self.fence(&record),
+            Event::Arrive(arrival) => {
+                let block = self.block(arrival.block);
+                let mut know =
+                    block.barriers.remove(&arrival.id).unwrap_or_else(|| clock::Know::new(arrival.block));
+                if let Some(warp) = block.warps.get_mut(usize::from(arrival.warp)) {
+                    warp.hand_on(arrival.block, arrival.warp, arrival.mask, &mut know);
+                    warp.time += 1;
+                }
+                block.barriers.insert(arrival.id, know);
+            }
+            Event::BarrierDone { block, id, waiters } => self.block(block).release(block, id, waiters),
+            Event::WarpBarrier { block, warp: warp_index, mask } => {
+                let Some(warp) = self.block(block).warps.get_mut(usize::from(warp_index)) else { return };
+                let mut know = clock::Know::new(block);
+                warp.hand_on(block, warp_index, mask, &mut know);
+                let know = Arc::new(know);
+                let live = warp.live();
+                warp.know.update(mask, live, |own| clock::join(&know, own));
+                warp.time += 1;
+            }
+            Event::Converge { block, warp, mask } => {
+                if let Some(warp) = self.block(block).warps.get_mut(usize::from(warp)) {
+                    warp.meet(mask);
+                }
+            }
+            Event::Exit { block: index, warp, mask, last } => {
+                if last {
+                    self.blocks.remove(&index);
+                    return;
+                }
+                let block = self.block(index);
+                let phase = block.phase;
+                if let Some(warp) = block.warps.get_mut(usize::from(warp)) {
+                    warp.exit(mask, phase);
+                }
+            }
+            Event::SharedVariable { site, offset } => self.shared_variable(site, offset),
+            Event::Misuse(misuse) => self.misuse(misuse),
+        }
+    }
+}
+
+impl Core {
+    fn shared_variable(&mut self, site: SiteId, offset: u64) {
+        let Some(SiteKind::SharedVariable(variable)) = self.sites.get(site).map(|site| &site.kind) else {
+            return;
+        };
+        self.shared_variables.push(Region {
+            name: variable.name.to_string(),
+            base: offset,
+            bytes: variable.bytes.unwrap_or(0),
+            element: variable.element,
+        });
+    }
+}
+
+/// Launch order: streams and events, closed transitively.
+fn launches(plan: &Plan) -> Vec<Launch> {
+    let mut launches: Vec<Launch> = Vec::new();
+    for (index, launch) in plan.launches.iter().enumerate() {
+        let mut after = vec![false; plan.launches.len()];
+        for (earlier, other) in plan.launches.iter().enumerate().take(index) {
+            if other.stream == launch.stream || launch.after.contains(&earlier) {
+                after[earlier] = true;
+                let through: Vec<bool> =
+                    launches.get(earlier).map(|l: &Launch| l.after.clone()).unwrap_or_default();
+                after.iter_mut().zip(through).for_each(|(own, theirs)| *own |= theirs);
+            }
+        }
+        launches.push(Launch {
+            geometry: Geometry::new(launch.threads()),
+            cluster: launch.cluster.map_or(1, |c| c.iter().product::<u32>().max(1)),
+            after,
+            dynamic_shared: launch.shared,
+        });
+    }
+    launches
+}

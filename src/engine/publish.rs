@@ -1,0 +1,172 @@
+//! Publications that went wrong: a thread saw a flag, but the flag's release or acquire is wanting. This only explains
+//! races that were found already; it never makes or hides one.
+
+use std::sync::Arc;
+
+use super::clock::{Know, Time};
+use super::sync::{Location, Locations, Write, is_wide};
+use super::thread::View;
+use crate::event::Place;
+use crate::finding::{Instead, Missing, Rule, Side, ThreadId, Witness};
+use crate::isa::{Marking, Order, Scope};
+
+/// A strong read that saw a write of another thread.
+#[derive(Clone, Debug)]
+pub(super) struct Observation {
+    pub(super) place: Place,
+    /// Which write it saw.
+    pub(super) order: u32,
+    /// When, by the engine's count of events.
+    pub(super) event: u64,
+    pub(super) time: Time,
+    pub(super) read: Witness,
+    pub(super) scope: Scope,
+    pub(super) mem_order: Order,
+    pub(super) marking: Marking,
+    pub(super) rmw: bool,
+    /// The write is a plain one, or the read is, so that flag and reader race: who wrote it, when, and the write. Only
+    /// accesses to a single address are taken for flags.
+    pub(super) plain: Option<(Party, Witness)>,
+}
+
+/// Observations kept for each block.
+pub(super) const OBSERVATIONS: usize = 256;
+
+/// One side of the conflict, as far as publication goes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Party {
+    pub(super) thread: ThreadId,
+    pub(super) time: Time,
+}
+
+/// Looks for a flag that the later access's thread, or one it is ordered after, has seen, and whose writer came after
+/// the earlier access. Gives the rule and what is wanting.
+pub(super) fn explain(
+    earlier: Party,
+    later: Party,
+    address: u64,
+    know: &Know,
+    block: View<'_>,
+    locations: &Locations,
+) -> Option<(Rule, Missing)> {
+    for seen in block.observations.iter().rev() {
+        let reader = seen.read.thread;
+        let before = reader == later.thread
+            || know.clock.known(reader.block, reader.warp, 1 << reader.lane, seen.time) != 0;
+        // A flag does not publish itself.
+        if !before || reader == earlier.thread || seen.place.address == address {
+            continue;
+        }
+        if let Some((writer, write)) = seen.plain {
+            if writer.thread == earlier.thread && earlier.time <= writer.time {
+                return Some(plain(seen, write));
+            }
+            continue;
+        }
+        let Some(write) = locations.get(&seen.place).and_then(|l| covering(l, seen, earlier)) else {
+            continue;
+        };
+        if let Some(found) = judge(earlier, seen, write, block) {
+            return Some(found);
+        }
+    }
+    None
+}
+
+/// The write that came after the earlier access, among the one seen and those it follows as read-modify-writes.
+fn covering<'l>(location: &'l Location, seen: &Observation, earlier: Party) -> Option<&'l Write> {
+    let mut follows = true;
+    for write in location.writes.iter().rev().filter(|write| write.order <= seen.order) {
+        if !follows {
+            return None;
+        }
+        follows = write.rmw;
+        let own = write.thread == earlier.thread && earlier.time <= write.time;
+        if own || knows(&write.know, earlier) {
+            return Some(write);
+        }
+    }
+    None
+}
+
+fn plain(seen: &Observation, write: Witness) -> (Rule, Missing) {
+    let reader = match seen.mem_order {
+        Order::Weak => Some(Instead::Plain),
+        Order::Acquire | Order::AcqRel => None,
+        _ if seen.marking == Marking::Volatile => Some(Instead::Volatile),
+        _ => Some(Instead::Relaxed),
+    };
+    let writer = Some(Instead::Plain);
+    let side = if reader.is_some() { Side::Both } else { Side::Release };
+    let missing =
+        Missing::Publication { side, writer, reader, flag_write: write, flag_read: seen.read, lock: false };
+    (Rule::R005, missing)
+}
+
+fn knows(know: &Arc<Know>, party: Party) -> bool {
+    let ThreadId { block, warp, lane, .. } = party.thread;
+    know.clock.known(block, warp, 1 << lane, party.time) != 0
+}
+
+fn judge(earlier: Party, seen: &Observation, write: &Write, block: View<'_>) -> Option<(Rule, Missing)> {
+    let reader = seen.read.thread;
+    let same_block = reader.block == write.thread.block;
+    let reaches = |scope: Scope| same_block || is_wide(scope);
+    let writer = writer_side(earlier, write, same_block);
+    let acquired = seen.mem_order.acquires().then_some(seen.scope);
+    let fence = block
+        .warps
+        .get(usize::from(reader.warp))
+        .and_then(|warp| warp.sync.as_ref())
+        .and_then(|lanes| lanes[usize::from(reader.lane) & 31].acquire_fence)
+        .filter(|(event, _)| *event > seen.event)
+        .map(|(_, scope)| scope);
+    // `red` gives no value, so nothing can be acquired by it.
+    let reader_side = match acquired.into_iter().chain(fence).max() {
+        Some(scope) if reaches(scope) && reaches(seen.scope) => None,
+        Some(_) => Some(Instead::NarrowScope),
+        None if seen.marking == Marking::Volatile => Some(Instead::Volatile),
+        None => Some(Instead::Relaxed),
+    };
+    let side = match (writer, reader_side) {
+        (Some(_), Some(_)) => Side::Both,
+        (Some(_), None) => Side::Release,
+        (None, Some(_)) => Side::Acquire,
+        // Both sides are in order, so this flag is not what is wrong.
+        (None, None) => return None,
+    };
+    let narrow = |instead: Option<Instead>| instead.is_none_or(|i| i == Instead::NarrowScope);
+    let rule = if narrow(writer) && narrow(reader_side) { Rule::R004 } else { Rule::R005 };
+    let missing = Missing::Publication {
+        side,
+        writer,
+        reader: reader_side,
+        flag_write: write.witness,
+        flag_read: seen.read,
+        lock: write.rmw && seen.rmw,
+    };
+    Some((rule, missing))
+}
+
+fn writer_side(earlier: Party, write: &Write, same_block: bool) -> Option<Instead> {
+    let ThreadId { block: of, warp, lane, .. } = earlier.thread;
+    let (near, wide) = write.message.covers(of, warp, 1 << lane, earlier.time);
+    match write.scope {
+        None => return Some(Instead::Plain),
+        Some(scope) if !same_block && !is_wide(scope) => return Some(Instead::NarrowScope),
+        Some(_) => {}
+    }
+    if wide || (near && same_block) {
+        return None;
+    }
+    if near {
+        return Some(Instead::NarrowScope);
+    }
+    Some(if write.fenced_elsewhere {
+        Instead::FenceElsewhere
+    } else if write.marking == Marking::Volatile {
+        Instead::Volatile
+    } else {
+        Instead::Relaxed
+    })
+}

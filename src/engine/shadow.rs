@@ -1,0 +1,229 @@
+//! Shadow memory: for each 4-byte word, the accesses that later ones may conflict with, byte for byte.
+//!
+//! Accesses of one word are kept in groups of equal class, strength, scope and extent; a group holds one entry per warp
+//! and time. An entry goes when an ordered access that conflicts with at least as much takes its place, so a strong
+//! access never replaces a weak one, nor a wide scope a narrow one.
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::clock::Time;
+use crate::finding::AccessClass;
+use crate::instrument::SiteId;
+use crate::isa::Scope;
+
+/// Bytes of one cell.
+pub(super) const WORD: u64 = 4;
+const WORDS_PER_PAGE: usize = 256;
+const PAGE_BYTES: u64 = WORD * WORDS_PER_PAGE as u64;
+
+/// What entries of a group have in common.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Key {
+    pub(super) class: AccessClass,
+    /// `None` is weak.
+    pub(super) scope: Option<Scope>,
+    /// The read-only path.
+    pub(super) non_coherent: bool,
+    /// First byte of the element relative to the word; negative when it starts in an earlier word.
+    pub(super) start: i8,
+    pub(super) bytes: u8,
+}
+
+impl Key {
+    pub(super) fn is_strong(&self) -> bool {
+        self.scope.is_some()
+    }
+
+    pub(super) fn writes(&self) -> bool {
+        self.class != AccessClass::Read
+    }
+
+    fn end(&self) -> i16 {
+        i16::from(self.start) + i16::from(self.bytes)
+    }
+
+    /// Whether any byte is common.
+    pub(super) fn overlaps(&self, other: &Self) -> bool {
+        i16::from(self.start) < other.end() && i16::from(other.start) < self.end()
+    }
+
+    /// Whether the bytes are the same.
+    pub(super) fn same_bytes(&self, other: &Self) -> bool {
+        self.start == other.start && self.bytes == other.bytes
+    }
+
+    /// Whether an ordered access of this kind may take the place of one of the other kind: whatever conflicts with the
+    /// other conflicts with this.
+    fn replaces(&self, other: &Self) -> bool {
+        let bytes = self.start <= other.start && self.end() >= other.end();
+        let writes = self.writes() || !other.writes();
+        let strength = match (self.scope, other.scope) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            // With other bytes it would no longer be morally strong with the same accesses.
+            (Some(own), Some(theirs)) => own <= theirs && self.same_bytes(other),
+        };
+        // An atomic conflicts with no morally strong access, as any strong one; its class only names it.
+        bytes && writes && strength && (self.non_coherent || !other.non_coherent)
+    }
+}
+
+/// Lanes of a warp that accessed the word at one time.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Entry {
+    pub(super) launch: u32,
+    pub(super) block: u32,
+    pub(super) warp: u8,
+    pub(super) mask: u32,
+    pub(super) time: Time,
+    pub(super) site: SiteId,
+    /// Order among the writes of its strong location; the latest, when lanes of one time are one entry.
+    pub(super) order: u32,
+    /// Number of the record, to tell lanes of one execution.
+    pub(super) record: u64,
+    pub(super) value: Option<u64>,
+    pub(super) interval: u32,
+    /// All lanes of the record were at one address, as with a flag.
+    pub(super) single: bool,
+}
+
+/// Beyond this many entries a group finds a warp by hashing.
+const SCAN: usize = 16;
+/// Unordered weak writers kept for one word. More than one is already a finding; the oldest go.
+const WEAK_WRITERS: usize = 16;
+
+/// Entries that are alike.
+#[derive(Clone, Debug)]
+pub(super) struct Group {
+    pub(super) key: Key,
+    pub(super) entries: SmallVec<[Entry; 1]>,
+    /// Warp to its latest entry, once there are many.
+    index: Option<Box<FxHashMap<(u32, u32, u8), u32>>>,
+}
+
+impl Group {
+    fn find(&self, entry: &Entry) -> Option<usize> {
+        let of_warp = |e: &Entry| e.launch == entry.launch && e.block == entry.block && e.warp == entry.warp;
+        match &self.index {
+            Some(index) => index.get(&(entry.launch, entry.block, entry.warp)).map(|at| *at as usize),
+            None => self.entries.iter().rposition(of_warp),
+        }
+    }
+
+    fn push(&mut self, entry: Entry) {
+        if self.key.writes() && !self.key.is_strong() && self.entries.len() >= WEAK_WRITERS {
+            self.entries.remove(0);
+            self.index = None;
+        }
+        self.entries.push(entry);
+        let at = self.entries.len() - 1;
+        if let Some(index) = &mut self.index {
+            index.insert((entry.launch, entry.block, entry.warp), at as u32);
+        } else if self.entries.len() > SCAN {
+            self.reindex();
+        }
+    }
+
+    fn reindex(&mut self) {
+        self.index = (self.entries.len() > SCAN).then(|| {
+            let entries = self.entries.iter().enumerate();
+            Box::new(entries.map(|(at, e)| ((e.launch, e.block, e.warp), at as u32)).collect())
+        });
+    }
+
+    /// Drops lanes; `ordered` gives those of an entry that come before the access that replaces them.
+    fn retire(&mut self, mut ordered: impl FnMut(&Entry) -> u32) {
+        let before = self.entries.len();
+        self.entries.retain(|entry| {
+            entry.mask &= !ordered(entry);
+            entry.mask != 0
+        });
+        if self.entries.len() != before {
+            self.reindex();
+        }
+    }
+}
+
+/// The accesses of one word.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Cell {
+    pub(super) groups: SmallVec<[Group; 2]>,
+}
+
+impl Cell {
+    /// Adds an access. `ordered` gives the lanes of an entry that precede it in base causality.
+    pub(super) fn add(&mut self, key: Key, entry: Entry, mut ordered: impl FnMut(&Entry) -> u32) {
+        let mut own = None;
+        for (at, group) in self.groups.iter_mut().enumerate() {
+            if group.key == key {
+                own = Some(at);
+            }
+            if !key.replaces(&group.key) {
+                continue;
+            }
+            // Reads, and strong operations on one word, may come from every warp of the grid; among them only the own
+            // warp's last entry is worth looking for.
+            let many = (!group.key.writes() && !key.writes()) || (group.key.is_strong() && key.is_strong());
+            if !many {
+                group.retire(&mut ordered);
+            } else if let Some(index) = group.find(&entry) {
+                if let Some(last) = group.entries.get_mut(index)
+                    && last.time != entry.time
+                {
+                    last.mask &= !ordered(last);
+                    if last.mask == 0 {
+                        *last = Entry { mask: 0, ..entry };
+                    }
+                }
+            }
+        }
+        let at = match own {
+            Some(at) => at,
+            None => {
+                self.groups.retain(|group| !group.entries.is_empty());
+                self.groups.push(Group { key, entries: SmallVec::new(), index: None });
+                self.groups.len() - 1
+            }
+        };
+        let Some(group) = self.groups.get_mut(at) else { return };
+        match group.find(&entry).and_then(|at| group.entries.get_mut(at)) {
+            Some(same) if same.time == entry.time && (!key.writes() || same.site == entry.site) => {
+                // Lanes of one time are one entry; a second value makes the value unknown.
+                if same.mask != 0 && same.value != entry.value {
+                    same.value = None;
+                }
+                if same.mask == 0 {
+                    *same = entry;
+                } else {
+                    same.mask |= entry.mask;
+                    same.order = same.order.max(entry.order);
+                    same.record = entry.record;
+                }
+            }
+            _ => group.push(entry),
+        }
+    }
+}
+
+/// Cells by address, made when first touched.
+#[derive(Debug, Default)]
+pub(super) struct Shadow {
+    pages: FxHashMap<u64, Box<[Cell]>>,
+}
+
+impl Shadow {
+    /// The cell that holds this byte.
+    pub(super) fn cell(&mut self, address: u64) -> &mut Cell {
+        let page = self
+            .pages
+            .entry(address / PAGE_BYTES)
+            .or_insert_with(|| vec![Cell::default(); WORDS_PER_PAGE].into());
+        &mut page[(address / WORD) as usize % WORDS_PER_PAGE]
+    }
+
+    /// Forgets everything.
+    pub(super) fn clear(&mut self) {
+        self.pages.clear();
+    }
+}

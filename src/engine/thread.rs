@@ -1,0 +1,302 @@
+//! What each warp and block knows.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
+
+use super::clock::{self, Know, ScClocks, Time};
+use super::publish::{OBSERVATIONS, Observation};
+use super::shadow::Shadow;
+use super::sync::{Message, Snapshot};
+use crate::event::{Geometry, Place};
+use crate::isa::Scope;
+
+/// Knowledge of a warp's lanes: one for all while they are alike.
+#[derive(Clone, Debug)]
+pub(super) enum LaneKnow {
+    All(Arc<Know>),
+    Each(Box<[Arc<Know>; 32]>),
+}
+
+impl LaneKnow {
+    pub(super) fn get(&self, lane: usize) -> &Arc<Know> {
+        match self {
+            Self::All(know) => know,
+            Self::Each(knows) => &knows[lane & 31],
+        }
+    }
+
+    /// Changes what the lanes of a mask know. `live` are all lanes of the warp that can still act.
+    pub(super) fn update(&mut self, mask: u32, live: u32, mut f: impl FnMut(&Arc<Know>) -> Arc<Know>) {
+        match self {
+            Self::All(know) if mask & live == live => *know = f(know),
+            Self::All(know) => {
+                let changed = f(know);
+                if Arc::ptr_eq(&changed, know) {
+                    return;
+                }
+                let each = std::array::from_fn(|lane| {
+                    Arc::clone(if mask >> lane & 1 != 0 { &changed } else { know })
+                });
+                *self = Self::Each(Box::new(each));
+            }
+            Self::Each(knows) => {
+                let mut last: Option<(Arc<Know>, Arc<Know>)> = None;
+                for (lane, know) in knows.iter_mut().enumerate() {
+                    if mask >> lane & 1 == 0 {
+                        continue;
+                    }
+                    let changed = match &last {
+                        Some((from, to)) if Arc::ptr_eq(from, know) => Arc::clone(to),
+                        _ => f(know),
+                    };
+                    last = Some((std::mem::replace(know, Arc::clone(&changed)), changed));
+                }
+                let first = live.trailing_zeros() as usize & 31;
+                let alike = (0..32).all(|l| live >> l & 1 == 0 || Arc::ptr_eq(&knows[l], &knows[first]));
+                if alike {
+                    *self = Self::All(Arc::clone(&knows[first]));
+                }
+            }
+        }
+    }
+
+    /// Every different knowledge among the lanes of a mask.
+    pub(super) fn distinct(&self, mask: u32) -> SmallVec<[&Arc<Know>; 4]> {
+        match self {
+            Self::All(know) => std::iter::once(know).collect(),
+            Self::Each(knows) => {
+                let mut out: SmallVec<[&Arc<Know>; 4]> = SmallVec::new();
+                for (lane, know) in knows.iter().enumerate() {
+                    if mask >> lane & 1 != 0 && !out.iter().any(|seen| Arc::ptr_eq(seen, know)) {
+                        out.push(know);
+                    }
+                }
+                out
+            }
+        }
+    }
+}
+
+/// The last `fence.sc` of some lanes.
+#[derive(Clone, Debug)]
+struct ScFence {
+    mask: u32,
+    time: Time,
+    know: Arc<Know>,
+    wide: bool,
+}
+
+/// What a lane has fenced and seen: the open ends of release and acquire patterns.
+#[derive(Clone, Debug, Default)]
+pub(super) struct LaneSync {
+    /// At the last release-capable fence of any scope.
+    pub(super) released_near: Option<Snapshot>,
+    /// At the last one of device scope or wider.
+    pub(super) released_wide: Option<Snapshot>,
+    /// At the last release operation on a place, and whether its scope was wide.
+    pub(super) released_on: SmallVec<[(Place, Snapshot, bool); 1]>,
+    /// What strong reads have seen and no acquire has taken yet.
+    pub(super) pending: Message,
+    /// The same by place.
+    pub(super) pending_on: SmallVec<[(Place, Message); 1]>,
+    /// The last acquire-capable fence: when, by the engine's count of events, and its scope.
+    pub(super) acquire_fence: Option<(u64, Scope)>,
+    /// The last release-capable fence: when and its scope.
+    pub(super) release_fence: Option<(Time, Scope)>,
+}
+
+/// A warp.
+#[derive(Debug)]
+pub(super) struct Warp {
+    pub(super) exists: u32,
+    pub(super) time: Time,
+    pub(super) know: LaneKnow,
+    pub(super) sync: Option<Box<[LaneSync; 32]>>,
+    sc_fences: SmallVec<[ScFence; 1]>,
+    pub(super) exited: u32,
+    /// CTA barriers passed.
+    pub(super) interval: u32,
+    /// `met[a][b]`: the time of lane b when it last met lane a at a `.sync` instruction.
+    met: Option<Box<[[Time; 32]; 32]>>,
+    /// For each exited lane, how many barriers the block had completed.
+    exit_phase: Option<Box<[u32; 32]>>,
+    /// The block's count of completed barriers when this warp last passed one.
+    pub(super) passed_phase: u32,
+}
+
+impl Warp {
+    fn new(block: u32, exists: u32) -> Self {
+        Self {
+            exists,
+            time: 1,
+            know: LaneKnow::All(Arc::new(Know::new(block))),
+            sync: None,
+            sc_fences: SmallVec::new(),
+            exited: 0,
+            interval: 0,
+            met: None,
+            exit_phase: None,
+            passed_phase: 0,
+        }
+    }
+
+    /// Lanes that can still act.
+    pub(super) fn live(&self) -> u32 {
+        self.exists & !self.exited
+    }
+
+    pub(super) fn lane_sync(&mut self, lane: usize) -> &mut LaneSync {
+        let lanes = self.sync.get_or_insert_with(|| Box::new(std::array::from_fn(|_| LaneSync::default())));
+        &mut lanes[lane & 31]
+    }
+
+    /// Adds to `target` all that lanes of this warp hand on when they synchronise now.
+    pub(super) fn hand_on(&self, block: u32, warp: u8, mask: u32, target: &mut Know) {
+        for know in self.know.distinct(mask) {
+            target.join(know);
+        }
+        target.clock.raise(block, warp, mask, self.time);
+        let fences = self.fences(block, warp, mask);
+        clock::join_sc(&mut target.fences, fences.as_ref(), target.block == block);
+    }
+
+    /// Clocks of the `fence.sc` that these lanes executed themselves.
+    fn fences(&self, block: u32, warp: u8, mask: u32) -> Option<Arc<ScClocks>> {
+        let mut all: Option<ScClocks> = None;
+        for fence in self.sc_fences.iter().filter(|fence| fence.mask & mask != 0) {
+            let all = all.get_or_insert_default();
+            let add = |clock: &mut clock::Clock| {
+                clock.join(&fence.know.clock);
+                clock.raise(block, warp, fence.mask & mask, fence.time);
+            };
+            add(&mut all.near);
+            if fence.wide {
+                add(&mut all.wide);
+            }
+        }
+        all.map(Arc::new)
+    }
+
+    /// Notes a `fence.sc` of lanes that know `know`.
+    pub(super) fn note_sc_fence(&mut self, mask: u32, wide: bool, know: Arc<Know>) {
+        let time = self.time;
+        // A narrow fence does not replace a wide one, which still orders with other blocks.
+        for fence in &mut self.sc_fences {
+            if wide || !fence.wide {
+                fence.mask &= !mask;
+            }
+        }
+        self.sc_fences.retain(|fence| fence.mask != 0);
+        self.sc_fences.push(ScFence { mask, time, know, wide });
+    }
+
+    /// All that one lane hands on.
+    pub(super) fn lane_know(&self, block: u32, warp: u8, lane: usize) -> Arc<Know> {
+        let mut know = Know::new(block);
+        self.hand_on(block, warp, 1 << lane, &mut know);
+        Arc::new(know)
+    }
+
+    /// Lanes have met without memory order.
+    pub(super) fn meet(&mut self, mask: u32) {
+        let time = self.time;
+        let met = self.met.get_or_insert_with(|| Box::new([[0; 32]; 32]));
+        for (a, row) in met.iter_mut().enumerate() {
+            for (b, at) in row.iter_mut().enumerate() {
+                if mask >> a & 1 != 0 && mask >> b & 1 != 0 {
+                    *at = time;
+                }
+            }
+        }
+        // What lanes do next must be told from what they did before they met.
+        self.time += 1;
+    }
+
+    /// Whether lane `a` has met lane `b` since `b` was at `time`.
+    pub(super) fn has_met(&self, a: u8, b: u8, time: Time) -> bool {
+        self.met.as_ref().is_some_and(|met| met[usize::from(a) & 31][usize::from(b) & 31] >= time)
+    }
+
+    pub(super) fn exit(&mut self, mask: u32, phase: u32) {
+        self.exited |= mask;
+        let phases = self.exit_phase.get_or_insert_with(|| Box::new([0; 32]));
+        for (lane, at) in phases.iter_mut().enumerate() {
+            if mask >> lane & 1 != 0 {
+                *at = phase;
+            }
+        }
+    }
+
+    /// The block's barrier count when a lane exited.
+    pub(super) fn exit_phase(&self, lane: u8) -> Option<u32> {
+        let exited = self.exited >> lane & 1 != 0;
+        self.exit_phase.as_ref().filter(|_| exited).map(|phases| phases[usize::from(lane) & 31])
+    }
+}
+
+/// A block.
+#[derive(Debug)]
+pub(super) struct Block {
+    pub(super) warps: Vec<Warp>,
+    pub(super) shared: Shadow,
+    /// What has arrived at each barrier in its current phase.
+    pub(super) barriers: FxHashMap<u32, Know>,
+    /// Barriers completed.
+    pub(super) phase: u32,
+    /// The latest reads that saw another thread's write.
+    pub(super) observations: VecDeque<Observation>,
+}
+
+/// A block without its shadow, which is written while the rest is read.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct View<'b> {
+    pub(super) warps: &'b [Warp],
+    pub(super) observations: &'b VecDeque<Observation>,
+}
+
+impl Block {
+    pub(super) fn new(index: u32, geometry: Geometry) -> Self {
+        Self {
+            warps: (0..geometry.warps).map(|warp| Warp::new(index, geometry.lanes(warp))).collect(),
+            shared: Shadow::default(),
+            barriers: FxHashMap::default(),
+            phase: 0,
+            observations: VecDeque::new(),
+        }
+    }
+
+    /// Notes that a thread saw another's write.
+    pub(super) fn observe(&mut self, seen: Observation) {
+        if self.observations.len() >= OBSERVATIONS {
+            self.observations.pop_front();
+        }
+        self.observations.push_back(seen);
+    }
+
+    /// A barrier completes for its waiters.
+    pub(super) fn release(&mut self, index: u32, id: u32, waiters: &[(u8, u32)]) {
+        let mut know = self.barriers.remove(&id).unwrap_or_else(|| Know::new(index));
+        // All waiters go on from one time, so that a whole block's clock is one number.
+        let latest =
+            waiters.iter().filter_map(|(warp, _)| self.warps.get(usize::from(*warp))).map(|w| w.time).max();
+        let time = latest.unwrap_or(0);
+        let everyone = waiters.len() == self.warps.len()
+            && waiters.iter().all(|(warp, mask)| self.warps[usize::from(*warp)].exists == *mask);
+        if everyone {
+            know.clock.raise_block(index, time);
+        }
+        let know = Arc::new(know);
+        self.phase += 1;
+        for (warp, mask) in waiters {
+            let Some(warp) = self.warps.get_mut(usize::from(*warp)) else { continue };
+            warp.time = time + 1;
+            warp.interval += 1;
+            warp.passed_phase = self.phase;
+            let live = warp.live();
+            warp.know.update(*mask, live, |own| clock::join(&know, own));
+        }
+    }
+}

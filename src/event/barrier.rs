@@ -1,0 +1,131 @@
+//! When CTA barriers and warp barriers complete.
+//!
+//! A warp has arrived at a barrier once all its threads that have not exited executed it. A barrier without a count
+//! waits for every warp of the block; exited threads count as arrived. A barrier with a count waits for that many
+//! threads, counted by whole warps, and exited warps do not count.
+
+use super::{Arrival, BarrierMisuse};
+use crate::isa::BarrierKind;
+
+/// One arrival as the state machine keeps it.
+#[derive(Clone, Copy, Debug)]
+struct Arrived {
+    arrival: Arrival,
+    kind: BarrierKind,
+    count: Option<u32>,
+}
+
+/// The current phase of one barrier of a block.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Phase {
+    arrivals: Vec<Arrived>,
+}
+
+/// What an arrival did.
+#[derive(Debug, Default)]
+pub(super) struct Arrive {
+    pub(super) misuse: Option<(BarrierMisuse, Arrival)>,
+}
+
+/// The threads of a block, as barriers see them: by warp, lanes that exist and lanes that have exited.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Threads<'t> {
+    pub(super) exists: &'t [u32],
+    pub(super) exited: &'t [u32],
+}
+
+impl Phase {
+    /// Notes an arrival. `aligned` barriers must be the same instruction for all lanes of a warp.
+    pub(super) fn arrive(
+        &mut self,
+        arrival: Arrival,
+        kind: BarrierKind,
+        count: Option<u32>,
+        aligned: bool,
+    ) -> Arrive {
+        let wrong = self.arrivals.iter().find_map(|earlier| {
+            let what = if earlier.count != count {
+                BarrierMisuse::Counts
+            } else if (earlier.kind == BarrierKind::Red) != (kind == BarrierKind::Red) {
+                BarrierMisuse::Reduction
+            } else if aligned
+                && earlier.arrival.warp == arrival.warp
+                && earlier.arrival.site != arrival.site
+                && earlier.arrival.mask & arrival.mask == 0
+            {
+                BarrierMisuse::Diverged
+            } else {
+                return None;
+            };
+            Some((what, earlier.arrival))
+        });
+        self.arrivals.push(Arrived { arrival, kind, count });
+        Arrive { misuse: wrong }
+    }
+
+    /// Whether anyone has arrived.
+    pub(super) fn is_idle(&self) -> bool {
+        self.arrivals.is_empty()
+    }
+
+    fn arrived_lanes(&self, warp: usize) -> u32 {
+        let of_warp = self.arrivals.iter().filter(|a| usize::from(a.arrival.warp) == warp);
+        of_warp.fold(0, |mask, a| mask | a.arrival.mask)
+    }
+
+    /// Threads that have arrived and threads awaited.
+    pub(super) fn progress(&self, threads: Threads<'_>) -> (u32, u32) {
+        let count = self.arrivals.first().and_then(|first| first.count);
+        let (mut arrived, mut total) = (0, 0);
+        for (warp, (exists, exited)) in threads.exists.iter().zip(threads.exited).enumerate() {
+            let lanes = self.arrived_lanes(warp);
+            let all_here = (lanes | exited) & exists == *exists;
+            total += exists.count_ones();
+            match count {
+                None => arrived += ((lanes | exited) & exists).count_ones(),
+                Some(_) if all_here && lanes != 0 => arrived += 32,
+                Some(_) => {}
+            }
+        }
+        (arrived, count.unwrap_or(total))
+    }
+
+    /// Whether it is complete.
+    pub(super) fn is_complete(&self, threads: Threads<'_>) -> bool {
+        let (arrived, expected) = self.progress(threads);
+        !self.is_idle() && arrived >= expected
+    }
+
+    /// Lanes that wait, by warp.
+    pub(super) fn waiters(&self) -> Vec<(u8, u32)> {
+        let waiting = self.arrivals.iter().filter(|a| a.kind != BarrierKind::Arrive);
+        let mut waiters: Vec<(u8, u32)> = Vec::new();
+        for Arrived { arrival, .. } in waiting {
+            match waiters.iter_mut().find(|(warp, _)| *warp == arrival.warp) {
+                Some((_, mask)) => *mask |= arrival.mask,
+                None => waiters.push((arrival.warp, arrival.mask)),
+            }
+        }
+        waiters
+    }
+
+    /// The first arrival that waits.
+    pub(super) fn first_waiting(&self) -> Option<Arrival> {
+        self.arrivals.iter().find(|a| a.kind != BarrierKind::Arrive).map(|a| a.arrival)
+    }
+
+    /// Begins the next phase.
+    pub(super) fn reset(&mut self) {
+        self.arrivals.clear();
+    }
+}
+
+/// Lanes of a warp that gather at one mask.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Gathering {
+    pub(super) site: crate::instrument::SiteId,
+    pub(super) mask: u32,
+    pub(super) came: u32,
+    /// Orders memory, as `bar.warp.sync` does.
+    pub(super) orders: bool,
+}

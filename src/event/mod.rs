@@ -1,0 +1,180 @@
+//! From records to events in an order that respects happens-before.
+//!
+//! Records of one warp arrive in the order it wrote them; between warps nothing is promised. `Orderer` replays them as
+//! a linear extension of happens-before: lanes wait at barriers until the barrier completes, and strong operations are
+//! taken by their tickets and values (`order`). What comes out is typed, and says who takes part in what; clocks are
+//! the engine's business.
+
+mod barrier;
+mod order;
+mod values;
+
+use crate::abi::{Record, Tagged};
+use crate::instrument::SiteId;
+pub use order::{Geometry, Orderer};
+
+/// A location: tagged address, with the block for shared memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Place {
+    /// The tagged address.
+    pub address: u64,
+    /// The block for shared memory, else 0.
+    pub block: u32,
+}
+
+impl Place {
+    /// Where the lane of this rank acts, `offset` bytes on.
+    pub fn of(record: &Record<'_>, rank: usize, offset: u64) -> Self {
+        let address = record.a(rank).wrapping_add(offset);
+        let block = if Tagged(address).is_shared() { record.block() } else { 0 };
+        Self { address, block }
+    }
+}
+
+/// One event of the replay.
+#[derive(Debug)]
+pub enum Event<'r> {
+    /// Lanes access memory. `ranks` says which of the record's lanes, in the order they act; a record with strong lanes
+    /// may come in several parts.
+    Access {
+        /// The record.
+        record: Record<'r>,
+        /// Ranks of lanes, in order.
+        ranks: &'r [u8],
+    },
+    /// Lanes execute a fence.
+    Fence {
+        /// The record.
+        record: Record<'r>,
+    },
+    /// Lanes arrive at a CTA barrier.
+    Arrive(Arrival),
+    /// A CTA barrier completes: its waiting lanes go on.
+    BarrierDone {
+        /// The block.
+        block: u32,
+        /// The barrier.
+        id: u32,
+        /// Lanes that waited, by warp.
+        waiters: &'r [(u8, u32)],
+    },
+    /// Lanes have met at `bar.warp.sync`.
+    WarpBarrier {
+        /// The block.
+        block: u32,
+        /// The warp.
+        warp: u8,
+        /// Lanes that met.
+        mask: u32,
+    },
+    /// Lanes have met at a `.sync` instruction that orders no memory.
+    Converge {
+        /// The block.
+        block: u32,
+        /// The warp.
+        warp: u8,
+        /// Lanes that met.
+        mask: u32,
+    },
+    /// Lanes end.
+    Exit {
+        /// The block.
+        block: u32,
+        /// The warp.
+        warp: u8,
+        /// The lanes.
+        mask: u32,
+        /// All lanes of the block have ended.
+        last: bool,
+    },
+    /// A shared variable's address.
+    SharedVariable {
+        /// Its site.
+        site: SiteId,
+        /// Its offset in the shared window.
+        offset: u64,
+    },
+    /// Synchronisation is used wrongly.
+    Misuse(Misuse),
+}
+
+/// Lanes at a CTA barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Arrival {
+    /// The instruction.
+    pub site: SiteId,
+    /// The block.
+    pub block: u32,
+    /// The warp.
+    pub warp: u8,
+    /// The lanes.
+    pub mask: u32,
+    /// The barrier.
+    pub id: u32,
+}
+
+/// Wrong use of barriers and masks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Misuse {
+    /// Two instructions meet at one barrier where they may not.
+    Barrier {
+        /// What is wrong.
+        what: BarrierMisuse,
+        /// The later arrival.
+        arrival: Arrival,
+        /// The earlier one.
+        other: Arrival,
+    },
+    /// Lanes wait at a barrier that did not complete before the launch ended.
+    NeverCompletes {
+        /// Lanes that wait.
+        arrival: Arrival,
+        /// Threads that arrived, exited ones of a whole-block barrier included.
+        arrived: u32,
+        /// Threads it waits for.
+        expected: u32,
+    },
+    /// A lane executes a warp instruction whose mask leaves it out.
+    LaneOutsideMask {
+        /// The instruction.
+        site: SiteId,
+        /// The block.
+        block: u32,
+        /// The warp.
+        warp: u8,
+        /// The mask given.
+        given: u32,
+        /// Lanes that executed it.
+        executing: u32,
+    },
+    /// A lane that the mask names did not come before the launch ended.
+    LaneNeverCame {
+        /// The instruction.
+        site: SiteId,
+        /// The block.
+        block: u32,
+        /// The warp.
+        warp: u8,
+        /// The mask given.
+        given: u32,
+        /// Lanes that came.
+        came: u32,
+    },
+}
+
+/// What is wrong at a barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BarrierMisuse {
+    /// The thread counts differ.
+    Counts,
+    /// `red` meets `sync` or `arrive`.
+    Reduction,
+    /// Lanes of one warp stand at different instructions of an aligned barrier.
+    Diverged,
+}
+
+/// Takes events.
+pub trait Handler {
+    /// The next event.
+    fn event(&mut self, event: Event<'_>);
+}

@@ -1,0 +1,401 @@
+//! Headlines, what is missing, and what to do: the sentences of a report. Texts start in lower case, have no final
+//! period, and name things.
+
+use super::{Context, Object, show};
+use crate::finding::{AccessClass, Finding, Instead, Missing, Relation, Rule, Side, Witness};
+use crate::isa::Scope;
+
+/// What the sentences are made of.
+pub(super) struct Told<'t, 'c> {
+    pub(super) finding: &'t Finding,
+    pub(super) context: &'t Context<'c>,
+    pub(super) object: Option<&'t Object>,
+    pub(super) space: Option<&'static str>,
+}
+
+impl Told<'_, '_> {
+    fn on(&self) -> String {
+        match (self.object, self.space) {
+            (Some(object), Some(space)) if object.name.ends_with(" memory") => format!("{space} memory"),
+            (Some(object), Some(space)) => format!("`{}` in {space} memory", object.name),
+            _ => "memory".into(),
+        }
+    }
+
+    fn name(&self) -> String {
+        match self.object {
+            Some(object) if !object.name.ends_with(" memory") => format!("`{}`", object.name),
+            _ => "this memory".into(),
+        }
+    }
+
+    fn first(&self) -> Option<&Witness> {
+        self.finding.witnesses.first()
+    }
+
+    fn last(&self) -> Option<&Witness> {
+        self.finding.witnesses.last()
+    }
+
+    fn op(&self, witness: &Witness) -> String {
+        self.context.site(witness).map_or_else(String::new, |site| format!("`{}`", site.opcode))
+    }
+
+    /// "block (1,0,0)"
+    fn block(&self, witness: Option<&Witness>) -> String {
+        witness.map_or_else(String::new, |w| format!("block {}", show(self.context.block_index(w.thread))))
+    }
+
+    /// The line of a witness: "line 12 of `a.cu`".
+    fn place(&self, witness: &Witness) -> String {
+        let Some(site) = self.context.site(witness) else { return "an unknown place".into() };
+        let frames = site.loc.as_deref().map(super::frames).unwrap_or_default();
+        let frame = super::user_frame(&frames).cloned().unwrap_or_else(|| self.context.frame(site));
+        format!("{}:{}", frame.file, frame.line)
+    }
+
+    pub(super) fn headline(&self) -> String {
+        let on = self.on();
+        match self.finding.rule {
+            Rule::R001 => format!("data race on {on}: no block barrier orders these accesses"),
+            Rule::R002 => match self.finding.missing {
+                Missing::WarpBarrier { same_instruction: true, .. } => {
+                    format!("lanes of one instruction write different values to {on}")
+                }
+                Missing::WarpBarrier { converged: true, .. } => {
+                    format!("accesses to {on} are ordered only by a warp instruction that orders no memory")
+                }
+                _ => format!("data race on {on} inside a warp: no warp barrier orders these accesses"),
+            },
+            Rule::R003 => match self.finding.relation {
+                Relation::Cluster => format!("data race on {on} between blocks of a cluster"),
+                _ => format!("data race on {on} between blocks"),
+            },
+            Rule::R004 => format!("scope too narrow: these accesses to {on} leave each other's threads out"),
+            Rule::R005 => match &self.finding.missing {
+                Missing::Publication { lock: true, .. } => {
+                    format!("data race on {on}: the atomics that guard it do not order the accesses")
+                }
+                _ => format!("unsynchronised publication of {on}"),
+            },
+            Rule::R006 => match self.finding.relation {
+                Relation::Host => format!("data race on {on} between the host and a kernel"),
+                _ => format!("data race on {on} between launches"),
+            },
+            Rule::R007 => format!("atomic and plain access to {on} race"),
+            Rule::R008 => format!("asynchronous copy races on {on}"),
+            Rule::R009 => format!("read through the read-only path of {on}, which the same launch writes"),
+            Rule::R010 => format!("several threads write the same value to {on} unordered"),
+            Rule::R011 => format!("unordered accesses of different size to {on}"),
+            Rule::S001 => "barrier that not all threads of the block reach".into(),
+            Rule::S002 => "warp mask does not fit the lanes that execute the instruction".into(),
+            Rule::S003 => "a block waits for another block that may never become resident".into(),
+            Rule::M001 => format!("access out of bounds of {on}"),
+            Rule::M002 => format!("misaligned access to {on}"),
+            Rule::M003 => format!("access to freed memory of {on}"),
+            Rule::M004 => format!("read of {on}, which was never written"),
+        }
+    }
+
+    pub(super) fn missing(&self) -> String {
+        if self.finding.rule == Rule::R010 {
+            return "nothing orders the writes; that all of them stored the same value is the only reason why it does no harm"
+                .into();
+        }
+        match &self.finding.missing {
+            Missing::WarpBarrier { same_instruction: true, .. } => {
+                "(1) and (2) are lanes of one execution of one instruction, and which lane's value stays is not specified"
+                    .into()
+            }
+            Missing::WarpBarrier { converged: true, .. } => {
+                "a `.sync` warp instruction between (1) and (2) brings the lanes together, but it orders no memory".into()
+            }
+            Missing::WarpBarrier { .. } => {
+                "lanes of a warp run independently, and no `bar.warp.sync` lies between (1) and (2)".into()
+            }
+            Missing::BlockBarrier => match self.first().zip(self.last()) {
+                Some((a, b)) if a.thread.warp != b.thread.warp => format!(
+                    "no block barrier lies between (1) in warp {} and (2) in warp {}",
+                    a.thread.warp, b.thread.warp
+                ),
+                _ => "no block barrier lies between (1) and (2)".into(),
+            },
+            Missing::BetweenBlocks => format!(
+                "nothing orders {} and {}: neither acquired anything that the other released",
+                self.block(self.first()),
+                self.block(self.last())
+            ),
+            Missing::AccessScope => self.narrow(),
+            Missing::Publication { side, writer, reader, flag_write, flag_read, lock } => {
+                self.publication(*side, *writer, *reader, [flag_write, flag_read], *lock)
+            }
+            Missing::StreamOrder => self.streams(),
+            Missing::Size => match self.first().zip(self.last()) {
+                Some((a, b)) => format!(
+                    "(1) has {} and (2) {} bytes, so that not even their values are defined",
+                    a.bytes, b.bytes
+                ),
+                None => "the accesses have different sizes".into(),
+            },
+            Missing::Barrier { detail } => detail.clone(),
+            Missing::Mask { given, executing } => mask(*given, *executing),
+        }
+    }
+
+    /// Which access's scope leaves out the other thread.
+    fn narrow(&self) -> String {
+        let leaves_out = |scope: Scope| match self.finding.relation {
+            Relation::Launch | Relation::Grid => scope < Scope::Gpu,
+            Relation::Host => scope < Scope::Sys,
+            Relation::Cluster => scope < Scope::Cluster,
+            _ => false,
+        };
+        let sentences: Vec<_> = self
+            .finding
+            .witnesses
+            .iter()
+            .enumerate()
+            .filter_map(|(index, witness)| {
+                let scope = self.context.site(witness)?.access()?.scope.filter(|scope| leaves_out(*scope))?;
+                let other = self.finding.witnesses.iter().rev().nth(index);
+                let (op, other) = (self.op(witness), self.block(other));
+                Some(format!("({}) {op} has scope `{}`, which leaves {other} out", index + 1, scope.name()))
+            })
+            .collect();
+        if sentences.is_empty() {
+            return "a scope on the path between (1) and (2) leaves the other thread out".into();
+        }
+        sentences.join("; ")
+    }
+
+    fn publication(
+        &self,
+        side: Side,
+        writer: Option<Instead>,
+        reader: Option<Instead>,
+        [write, read]: [&Witness; 2],
+        lock: bool,
+    ) -> String {
+        let flag = match self.context.object(write, write.address) {
+            object if object.name.ends_with(" memory") => "the flag".to_owned(),
+            object => format!("{} `{}`", if lock { "the lock or counter" } else { "the flag" }, object.name),
+        };
+        let release = |what: Option<Instead>| {
+            let op = self.op(write);
+            let place = self.place(write);
+            match what {
+                Some(Instead::Plain) => format!("the plain write of {flag} ({op}, {place}) releases nothing"),
+                Some(Instead::Volatile) => {
+                    format!("the volatile write of {flag} ({op}, {place}) releases nothing")
+                }
+                Some(Instead::FenceElsewhere) => {
+                    format!("no fence lies between the last access and the write of {flag} ({op}, {place})")
+                }
+                Some(Instead::NarrowScope) => {
+                    format!("the release at {flag} ({op}, {place}) has a scope that leaves the reader out")
+                }
+                Some(Instead::Relaxed) | None => {
+                    format!("the write of {flag} ({op}, {place}) is relaxed, with no fence before it")
+                }
+            }
+        };
+        let acquire = |what: Option<Instead>| {
+            let op = self.op(read);
+            let place = self.place(read);
+            match what {
+                Some(Instead::Plain) => format!("the plain read of {flag} ({op}, {place}) acquires nothing"),
+                Some(Instead::Volatile) => {
+                    format!("the volatile read of {flag} ({op}, {place}) acquires nothing")
+                }
+                Some(Instead::FenceElsewhere) => {
+                    format!("no fence lies between the read of {flag} ({op}, {place}) and what follows")
+                }
+                Some(Instead::NarrowScope) => {
+                    format!("the acquire at {flag} ({op}, {place}) has a scope that leaves the writer out")
+                }
+                Some(Instead::Relaxed) | None => {
+                    format!("the read of {flag} ({op}, {place}) is relaxed, with no fence behind it")
+                }
+            }
+        };
+        match side {
+            Side::Release => release(writer),
+            Side::Acquire => acquire(reader),
+            Side::Both => format!("{}, and {}", release(writer), acquire(reader)),
+        }
+    }
+
+    fn streams(&self) -> String {
+        let name = |witness: Option<&Witness>| {
+            let Some(witness) = witness else { return "another launch".to_owned() };
+            let stream = self.context.launch(witness.thread).map_or(0, |launch| launch.stream);
+            format!("launch #{} in stream {stream}", witness.thread.launch)
+        };
+        if self.finding.relation == Relation::Host {
+            return "the host does not wait for the kernel".into();
+        }
+        format!("{} and {} are not ordered by an event", name(self.first()), name(self.last()))
+    }
+
+    /// The scope that holds both threads.
+    fn needed(&self) -> &'static str {
+        match self.finding.relation {
+            Relation::Thread | Relation::Warp | Relation::Block => "cta",
+            Relation::Cluster => "cluster",
+            Relation::Grid | Relation::Launch => "gpu",
+            Relation::Host => "sys",
+        }
+    }
+
+    pub(super) fn help(&self) -> String {
+        let name = self.name();
+        let scope = self.needed();
+        match self.finding.rule {
+            Rule::R008 => {
+                return "wait for the copy to complete before (1) and (2) meet, with the proxy fence it needs"
+                    .into();
+            }
+            Rule::R009 => return format!("read {name} with a plain load, or write it in another launch"),
+            Rule::R010 => return "let one thread write, or make the writes atomic".into(),
+            Rule::R007 => return self.atomic_against_plain(),
+            _ => {}
+        }
+        match &self.finding.missing {
+            Missing::WarpBarrier { same_instruction: true, .. } => {
+                "let one lane write, or give every lane an element of its own".into()
+            }
+            Missing::WarpBarrier { .. } => "put a warp barrier, `__syncwarp()`, between (1) and (2)".into(),
+            Missing::BlockBarrier => "put a block barrier, `__syncthreads()`, between (1) and (2)".into(),
+            Missing::BetweenBlocks if self.finding.relation == Relation::Cluster => {
+                "put a cluster barrier between (1) and (2)".into()
+            }
+            Missing::BetweenBlocks => format!(
+                "give each block a part of {name} of its own, make both accesses atomic, or move one of them to a later launch"
+            ),
+            Missing::AccessScope => format!("use scope `{scope}` or wider in both (1) and (2)"),
+            Missing::Publication { side, writer, reader, flag_write, .. } => {
+                let flag = match self.context.object(flag_write, flag_write.address) {
+                    object if object.name.ends_with(" memory") => "the flag".to_owned(),
+                    object => format!("`{}`", object.name),
+                };
+                let plain = [writer, reader].into_iter().any(|side| *side == Some(Instead::Plain));
+                publish(*side, &flag, plain, scope)
+            }
+            Missing::StreamOrder => self.ordered_launches(),
+            Missing::Size => format!("access {name} with one size, or order the accesses"),
+            Missing::Barrier { .. } => {
+                "let every thread of the block reach the barrier, or give it the count of those that do"
+                    .into()
+            }
+            Missing::Mask { .. } => "name in the mask exactly the lanes that execute the instruction".into(),
+        }
+    }
+
+    fn atomic_against_plain(&self) -> String {
+        let plain = self.finding.witnesses.iter().enumerate().find(|(_, w)| w.class != AccessClass::Atomic);
+        let scope = self.needed();
+        let Some((index, witness)) = plain else { return "make both accesses atomic".into() };
+        let what = if witness.class == AccessClass::Read { "load" } else { "store" };
+        let atomic = format!("make ({}) a relaxed {what} of scope `{scope}`", index + 1);
+        match self.finding.relation {
+            Relation::Warp => format!("put a warp barrier, `__syncwarp()`, between (1) and (2), or {atomic}"),
+            Relation::Block => {
+                format!("put a block barrier, `__syncthreads()`, between (1) and (2), or {atomic}")
+            }
+            Relation::Launch | Relation::Host => self.ordered_launches(),
+            _ => format!("{atomic}, or order it with a release and an acquire"),
+        }
+    }
+
+    fn ordered_launches(&self) -> String {
+        match self.finding.relation {
+            Relation::Host => "synchronise with the stream before the host touches the memory".into(),
+            _ => "record an event behind the first launch and let the second stream wait for it, or use one stream".into(),
+        }
+    }
+
+    /// How far both threads had come.
+    pub(super) fn intervals(&self) -> Option<String> {
+        let (a, b) = (self.first()?, self.last()?);
+        let same_block = a.thread.block == b.thread.block && a.thread.launch == b.thread.launch;
+        let accesses =
+            [a, b].iter().all(|w| self.context.site(w).is_some_and(|site| site.access().is_some()));
+        if !same_block || !accesses || self.finding.witnesses.len() < 2 {
+            return None;
+        }
+        Some(if a.interval == b.interval {
+            format!("both accesses are in barrier interval {}; neither happens before the other", a.interval)
+        } else {
+            format!(
+                "(1) is in barrier interval {}, (2) in {}; neither happens before the other",
+                a.interval, b.interval
+            )
+        })
+    }
+}
+
+fn publish(side: Side, flag: &str, plain: bool, scope: &str) -> String {
+    let fence = match scope {
+        "cta" => "`__threadfence_block()`",
+        "gpu" => "`__threadfence()`",
+        "sys" => "`__threadfence_system()`",
+        _ => "`fence.acq_rel.cluster`",
+    };
+    let fence = format!("put a fence of scope `{scope}`, {fence},");
+    let atomic = if plain { format!(", and access {flag} atomically") } else { String::new() };
+    match side {
+        Side::Release => format!("{fence} before the write of {flag}{atomic}, or release with that write"),
+        Side::Acquire => format!("{fence} behind the read of {flag}{atomic}, or acquire with that read"),
+        Side::Both => format!("{fence} before the write of {flag} and another behind its read{atomic}"),
+    }
+}
+
+fn mask(given: u32, executing: u32) -> String {
+    let left_out = executing & !given;
+    let absent = given & !executing;
+    let mut parts = Vec::new();
+    if left_out != 0 {
+        parts.push(format!(
+            "leaves out {}, which execute{} it",
+            lanes(left_out),
+            if left_out.count_ones() == 1 { "s" } else { "" }
+        ));
+    }
+    if absent != 0 {
+        parts.push(format!(
+            "names {}, which take{} no part",
+            lanes(absent),
+            if absent.count_ones() == 1 { "s" } else { "" }
+        ));
+    }
+    if parts.is_empty() {
+        parts.push("differs between the lanes".into());
+    }
+    format!("the mask {given:#010x} {}", parts.join(", and "))
+}
+
+/// "lane 3", "lanes 0-15, 31"
+fn lanes(mask: u32) -> String {
+    let mut runs: Vec<(u32, u32)> = Vec::new();
+    for lane in (0..32).filter(|lane| mask >> lane & 1 == 1) {
+        match runs.last_mut() {
+            Some((_, end)) if *end + 1 == lane => *end = lane,
+            _ => runs.push((lane, lane)),
+        }
+    }
+    let list: Vec<_> =
+        runs.iter().map(|(a, b)| if a == b { a.to_string() } else { format!("{a}-{b}") }).collect();
+    format!("{} {}", if mask.count_ones() == 1 { "lane" } else { "lanes" }, list.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn masks_are_told_by_lanes() {
+        assert_eq!(mask(0xffff, 0xffff_ffff), "the mask 0x0000ffff leaves out lanes 16-31, which execute it");
+        assert_eq!(mask(0x3, 0x1), "the mask 0x00000003 names lane 1, which takes no part");
+        assert_eq!(lanes(0x8000_0005), "lanes 0, 2, 31");
+    }
+}

@@ -1,0 +1,418 @@
+//! From findings, which are numbers, to what people and tools are told: names, places, what is missing, what to do.
+
+mod advice;
+mod fingerprint;
+pub mod names;
+pub mod rules;
+mod source;
+
+use std::fmt::Write;
+
+use crate::abi::Tagged;
+use crate::backend::{Launch, Plan, Program, Region};
+use crate::diag::{Diagnostic, Label, Place, Severity};
+use crate::finding::{AccessClass, Finding, Kind, Relation, Rule, ThreadId, Witness};
+use crate::instrument::{Site, SiteKind};
+use crate::isa::Marking;
+use names::demangle;
+pub use source::{Frame, Sources, frames, user_frame};
+
+/// Memory that a launch sees, by name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Memory {
+    /// Buffers and module variables.
+    pub global: Vec<Region>,
+    /// Variables in a block's shared memory. Bases may carry a space tag; it is ignored.
+    pub shared: Vec<Region>,
+}
+
+/// What a finding is explained with.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'c> {
+    /// The program.
+    pub program: Program<'c>,
+    /// What was launched.
+    pub plan: &'c Plan,
+    /// Memory of each launch.
+    pub memory: &'c [Memory],
+    /// Source files.
+    pub sources: &'c Sources,
+    /// The command that shows the finding again.
+    pub replay: &'c str,
+    /// How many of how many schedules showed it; `None` when there was one.
+    pub schedules: Option<(u64, u64)>,
+}
+
+/// A finding for people and tools.
+#[derive(Clone, Debug)]
+pub struct Explained {
+    /// The rule.
+    pub rule: Rule,
+    /// How bad.
+    pub severity: Severity,
+    /// The classes that conflict.
+    pub kind: Option<Kind>,
+    /// The widest distance.
+    pub relation: Relation,
+    /// `shared` or `global`.
+    pub space: Option<&'static str>,
+    /// What is raced on.
+    pub object: Option<Object>,
+    /// First byte of the conflict, without its space tag.
+    pub address: Option<u64>,
+    /// The launch of the last access.
+    pub launch: u32,
+    /// Conflicts.
+    pub count: u64,
+    /// Stable over runs and unrelated edits.
+    pub fingerprint: String,
+    /// The witness.
+    pub accesses: Vec<AccessFacts>,
+    /// What is missing, one sentence.
+    pub missing: String,
+    /// What to do, one sentence.
+    pub help: String,
+    /// The command that shows it again.
+    pub replay: String,
+    /// All of it for people.
+    pub diagnostic: Diagnostic,
+}
+
+/// The object raced on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Object {
+    /// Its name in the source, or the buffer's.
+    pub name: String,
+    /// The demangled name with its scope, if that says more.
+    pub full: Option<String>,
+    /// Offset of the conflict's first byte.
+    pub offset: u64,
+    /// Index of the element there.
+    pub element: u64,
+    /// Bytes of the access there.
+    pub bytes: u64,
+    /// Bytes of all of the object; `None` when unknown.
+    pub size: Option<u64>,
+}
+
+/// One access of a witness.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessFacts {
+    /// Opcode with modifiers.
+    pub op: String,
+    /// `read`, `write`, `atomic`, or what a synchronising instruction is.
+    pub access: &'static str,
+    /// Memory order of an access.
+    pub order: Option<&'static str>,
+    /// Its scope, if it is strong.
+    pub scope: Option<&'static str>,
+    /// Bytes.
+    pub width: u32,
+    /// The entry, as PTX names it.
+    pub kernel: String,
+    /// Block index.
+    pub block: [u32; 3],
+    /// Thread index.
+    pub thread: [u32; 3],
+    /// Warp of the block.
+    pub warp: u32,
+    /// Lane of the warp.
+    pub lane: u32,
+    /// Where the instruction is in the PTX text.
+    pub ptx: Frame,
+    /// Its source, innermost first; empty when unknown.
+    pub source: Vec<Frame>,
+}
+
+impl Context<'_> {
+    fn site(&self, witness: &Witness) -> Option<&Site> {
+        self.program.sites.get(witness.site)
+    }
+
+    fn launch(&self, thread: ThreadId) -> Option<&Launch> {
+        self.plan.launches.get(thread.launch as usize)
+    }
+
+    fn block_index(&self, thread: ThreadId) -> [u32; 3] {
+        self.launch(thread).map_or([thread.block, 0, 0], |launch| launch.block_index(thread.block))
+    }
+
+    /// "block (0,0,0) thread (5,0,0), warp 0 lane 5"
+    fn who(&self, thread: ThreadId) -> String {
+        let linear = u32::from(thread.warp) * 32 + u32::from(thread.lane);
+        let index = self.launch(thread).map_or([linear, 0, 0], |launch| {
+            launch.thread_index(u32::from(thread.warp), u32::from(thread.lane))
+        });
+        let block = show(self.block_index(thread));
+        format!("block {block} thread {}, warp {} lane {}", show(index), thread.warp, thread.lane)
+    }
+
+    fn frame(&self, site: &Site) -> Frame {
+        let at = self.program.source.line_col(site.span.start);
+        let file = self.program.source.path().to_string_lossy().into_owned();
+        Frame { file, line: at.line, column: at.column }
+    }
+
+    fn facts(&self, witness: &Witness) -> AccessFacts {
+        let thread = witness.thread;
+        let site = self.site(witness);
+        let access = site.and_then(Site::access);
+        let launch = self.launch(thread);
+        let (warp, lane) = (u32::from(thread.warp), u32::from(thread.lane));
+        AccessFacts {
+            op: site.map_or_else(String::new, |site| site.opcode.to_string()),
+            access: action(site, witness.class),
+            order: access.map(|access| access.order.name()),
+            scope: access.and_then(|access| access.scope).map(|scope| scope.name()),
+            width: if access.is_some() { witness.bytes.into() } else { 0 },
+            kernel: launch.map_or_else(String::new, |launch| launch.kernel.clone()),
+            block: self.block_index(thread),
+            thread: launch.map_or([warp * 32 + lane, 0, 0], |launch| launch.thread_index(warp, lane)),
+            warp,
+            lane,
+            ptx: site.map_or(Frame { file: String::new(), line: 0, column: 0 }, |site| self.frame(site)),
+            source: site.and_then(|site| site.loc.as_deref()).map(frames).unwrap_or_default(),
+        }
+    }
+
+    /// What lies at an address.
+    fn object(&self, witness: &Witness, address: u64) -> Object {
+        let tagged = Tagged(address);
+        let memory = self.memory.get(witness.thread.launch as usize);
+        let regions = memory.map(|m| if tagged.is_shared() { &m.shared } else { &m.global });
+        let at = tagged.address();
+        let base = |region: &Region| Tagged(region.base).address();
+        let region = regions.into_iter().flatten().find(|r| at >= base(r) && at - base(r) < r.bytes);
+        let bytes = u64::from(witness.bytes);
+        let Some(region) = region else {
+            // A variable of a device function is not announced; its instruction may name it all the same.
+            let symbol = self.site(witness).and_then(|site| self.symbol(site));
+            let name = symbol.map(demangle);
+            let full = name.as_ref().filter(|name| name.full != name.short).map(|name| name.full.clone());
+            let unknown = if tagged.is_shared() { "shared memory" } else { "global memory" };
+            let name = name.map_or_else(|| unknown.to_owned(), |name| name.short);
+            return Object { name, full, offset: at, element: at / bytes.max(1), bytes, size: None };
+        };
+        let is_buffer =
+            !tagged.is_shared() && self.plan.buffers.iter().any(|buffer| buffer.name == region.name);
+        let name = if is_buffer {
+            names::Name { short: region.name.clone(), full: region.name.clone() }
+        } else {
+            demangle(&region.name)
+        };
+        let offset = at - base(region);
+        // Compilers declare arrays of any type as bytes; then the access tells what an element is.
+        let element = if region.element > 1 { region.element } else { bytes.max(1) };
+        Object {
+            full: (name.full != name.short).then_some(name.full),
+            name: name.short,
+            offset,
+            element: offset / element,
+            bytes,
+            size: Some(region.bytes),
+        }
+    }
+
+    /// The variable that an instruction's address names.
+    fn symbol(&self, site: &Site) -> Option<&str> {
+        let text = self.program.source.slice(site.span);
+        let inside = text.split_once('[')?.1;
+        let name = inside.split([']', '+', '-', ',']).next()?.trim();
+        (!name.is_empty() && !name.starts_with('%')).then_some(name)
+    }
+}
+
+fn show(index: [u32; 3]) -> String {
+    format!("({},{},{})", index[0], index[1], index[2])
+}
+
+/// What an instruction does, in a word or two.
+fn action(site: Option<&Site>, class: AccessClass) -> &'static str {
+    match site.map(|site| &site.kind) {
+        Some(SiteKind::Fence(_)) => "fence",
+        Some(SiteKind::Barrier(_)) => "barrier",
+        Some(SiteKind::WarpBarrier) => "warp barrier",
+        Some(SiteKind::Converge(_)) => "warp instruction",
+        Some(SiteKind::Exit) => "exit",
+        _ => match class {
+            AccessClass::Read => "read",
+            AccessClass::Write => "write",
+            AccessClass::Atomic => "atomic",
+        },
+    }
+}
+
+/// Sorts findings for reports: errors first, then by rule, launch and address.
+pub fn order(findings: &mut [Explained]) {
+    findings.sort_by(|a, b| {
+        let key = |f: &Explained| (std::cmp::Reverse(f.severity), f.rule, f.launch, f.space, f.address);
+        let places =
+            |f: &Explained| f.accesses.iter().map(|a| (a.ptx.line, a.ptx.column)).collect::<Vec<_>>();
+        key(a).cmp(&key(b)).then_with(|| places(a).cmp(&places(b)))
+    });
+}
+
+/// Explains a finding.
+pub fn explain(finding: &Finding, context: &Context<'_>) -> Explained {
+    // What one thread did alone has one side, however often it is given.
+    let mut finding = finding.clone();
+    finding.witnesses.dedup();
+    let finding = &finding;
+    let accesses: Vec<_> = finding.witnesses.iter().map(|witness| context.facts(witness)).collect();
+    let last = finding.witnesses.last();
+    // S rules are about instructions; only accesses have an address.
+    let touched = last.filter(|witness| context.site(witness).is_some_and(|site| site.access().is_some()));
+    let address = touched.map(|last| {
+        // The overlap of two accesses begins where the later one does.
+        let same_space = |w: &&Witness| Tagged(w.address).is_shared() == Tagged(last.address).is_shared();
+        finding.witnesses.iter().filter(same_space).map(|w| w.address).max().unwrap_or(last.address)
+    });
+    let object = touched.zip(address).map(|(witness, address)| context.object(witness, address));
+    let space = address.map(|address| if Tagged(address).is_shared() { "shared" } else { "global" });
+    let launch = last.map_or(0, |witness| witness.thread.launch);
+    let told = advice::Told { finding, context, object: object.as_ref(), space };
+    let (missing, help) = (told.missing(), told.help());
+    let mut explained = Explained {
+        rule: finding.rule,
+        severity: finding.severity,
+        kind: finding.kind,
+        relation: finding.relation,
+        space,
+        address: address.map(|address| Tagged(address).address()),
+        launch,
+        count: finding.count,
+        fingerprint: fingerprint::fingerprint(finding, context, object.as_ref()),
+        missing: missing.clone(),
+        help: help.clone(),
+        replay: context.replay.to_owned(),
+        diagnostic: Diagnostic {
+            severity: finding.severity,
+            code: Some(finding.rule.id()),
+            message: told.headline(),
+            labels: labels(finding, context),
+            notes: Vec::new(),
+            help: vec![help],
+        },
+        accesses,
+        object: object.clone(),
+    };
+    explained.diagnostic.notes = notes(finding, &explained, context, &told, missing);
+    explained
+}
+
+/// Facts below the snippets.
+fn notes(
+    finding: &Finding,
+    explained: &Explained,
+    context: &Context<'_>,
+    told: &advice::Told<'_, '_>,
+    missing: String,
+) -> Vec<String> {
+    let mut notes = vec![missing];
+    if let (Some(object), Some(address), Some(space)) =
+        (&explained.object, explained.address, explained.space)
+    {
+        let mut note = format!("address {address:#x}");
+        if let Some(size) = object.size {
+            let name = object.full.as_ref().unwrap_or(&object.name);
+            let _ = write!(
+                note,
+                " in `{name}` (`.{space}`, {size} bytes): element `{}[{}]`",
+                object.name, object.element
+            );
+        } else {
+            let _ = write!(note, " in {space} memory");
+        }
+        notes.push(note);
+    }
+    if let Some(launch) = context.plan.launches.get(explained.launch as usize) {
+        let (grid, block) = (show(launch.grid), show(launch.block));
+        let kernel = demangle(&launch.kernel).full;
+        notes.push(format!("kernel `{kernel}`, launch #{}, grid {grid} block {block}", explained.launch));
+    }
+    notes.extend(told.intervals());
+    if finding.count > 1 {
+        let addresses = if finding.addresses == 1 { "address" } else { "addresses" };
+        notes.push(format!("same pair: {} conflicts, {} {addresses}", finding.count, finding.addresses));
+    }
+    if let Some((seen, of)) = context.schedules {
+        notes.push(format!("seen in {seen} of {of} schedules"));
+    }
+    notes.push(format!("replay: {}", explained.replay));
+    notes
+}
+
+/// Both accesses in the source, the last one first, as it is the one that the message is about; then both in PTX.
+fn labels(finding: &Finding, context: &Context<'_>) -> Vec<Label> {
+    let several = finding.witnesses.len() > 1;
+    let one_site = several && finding.witnesses.windows(2).all(|pair| pair[0].site == pair[1].site);
+    let launches = finding.witnesses.windows(2).any(|pair| pair[0].thread.launch != pair[1].thread.launch);
+    let mut source = Vec::new();
+    let mut ptx: Vec<Label> = Vec::new();
+    for (index, witness) in finding.witnesses.iter().enumerate().rev() {
+        let Some(site) = context.site(witness) else { continue };
+        let number = if several { format!("({}) ", index + 1) } else { String::new() };
+        let launch = if launches { format!("launch #{} ", witness.thread.launch) } else { String::new() };
+        let text = format!("{number}{}, {launch}{}", doing(site, witness), context.who(witness.thread));
+        let frames = site.loc.as_deref().map(frames).unwrap_or_default();
+        let primary = source.is_empty() && ptx.is_empty();
+        let place = Place::Text { file: context.program.source.clone(), span: instruction(context, site) };
+        let Some(shown) = user_frame(&frames) else {
+            ptx.push(Label { place, text, primary });
+            continue;
+        };
+        source.push(context.sources.label(shown, text, primary));
+        let text = match (several, one_site) {
+            (_, true) if ptx.is_empty() => "both are this instruction".to_owned(),
+            (_, true) => continue,
+            (true, false) => format!("({}) is this instruction", index + 1),
+            (false, false) => "this instruction".to_owned(),
+        };
+        ptx.push(Label { place, text: text + &inlined(&frames, shown), primary: false });
+    }
+    source.append(&mut ptx);
+    source
+}
+
+/// ", inlined from atomics.hpp:90, called at a.cu:7": the innermost and the outermost frame, if others than that shown.
+/// Folders are left out: those of a toolkit's headers are long and say nothing.
+fn inlined(frames: &[Frame], shown: &Frame) -> String {
+    let mut text = String::new();
+    for (what, frame) in [("inlined from", frames.first()), ("called at", frames.last())] {
+        if let Some(frame) = frame.filter(|frame| *frame != shown) {
+            let file = frame.file.rsplit(['/', '\\']).next().unwrap_or(&frame.file);
+            let _ = write!(text, ", {what} {file}:{}", frame.line);
+        }
+    }
+    text
+}
+
+/// The instruction without its `;`.
+fn instruction(context: &Context<'_>, site: &Site) -> crate::span::Span {
+    let text = context.program.source.slice(site.span).trim_end_matches([';', ' ', '\t']);
+    let start = site.span.start as usize;
+    // A guard or vector operand may run over lines; one line is enough to point at.
+    let line = text.lines().next().unwrap_or(text).trim_end();
+    crate::span::Span::new(start, start + line.len())
+}
+
+/// "volatile write of 1, 4 bytes", "barrier `bar.sync`"
+fn doing(site: &Site, witness: &Witness) -> String {
+    let Some(access) = site.access() else {
+        return format!("{} `{}`", action(Some(site), witness.class), site.opcode);
+    };
+    let action = action(Some(site), witness.class);
+    let marked = match access.marking {
+        Marking::Plain if access.order.is_strong() && witness.class != AccessClass::Atomic => {
+            format!("{} {action}", access.order.name())
+        }
+        Marking::Plain => action.to_owned(),
+        Marking::Volatile => format!("volatile {action}"),
+        Marking::Mmio => format!("mmio {action}"),
+        Marking::NonCoherent => format!("non-coherent {action}"),
+    };
+    let bytes = if witness.bytes == 1 { "1 byte".to_owned() } else { format!("{} bytes", witness.bytes) };
+    let scope = access.scope.filter(|_| access.marking == Marking::Plain);
+    let scope = scope.map(|scope| format!(", scope {}", scope.name())).unwrap_or_default();
+    format!("{marked}, {bytes}{scope}")
+}

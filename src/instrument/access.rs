@@ -1,0 +1,153 @@
+//! Loads and stores. A weak one logs before it executes; a strong one between two tickets, with its value.
+
+use super::address::tagged;
+use super::code::Code;
+use super::edit::Edits;
+use super::error::Result;
+use super::pass::{Pass, Values};
+use super::value::{Source, bit_type, elements, packed};
+use crate::isa::{Access, AccessKind};
+use crate::ptx::ast::{Address, Operand};
+
+/// Instruments a load or a store.
+pub(super) fn run(pass: Pass<'_, '_>, access: &Access) -> Result<()> {
+    if access.order.is_strong() { strong(pass, access) } else { weak(pass, access) }
+}
+
+/// The address operand.
+pub(super) fn address<'i, 'a>(pass: &'i Pass<'_, 'a>, access: &Access) -> Result<&'i Address<'a>> {
+    match pass.operand(access.address.into())? {
+        Operand::Address(address) => Ok(address),
+        _ => Err(pass.fault("it has no address")),
+    }
+}
+
+fn weak(mut pass: Pass<'_, '_>, access: &Access) -> Result<()> {
+    let mut code = Code::default();
+    let skip = code.name();
+    pass.guard(&mut code, &skip);
+    let place = address(&pass, access)?;
+    let Some(a) = tagged(&mut code, pass.symbols, pass.target, access.space, place, &skip)? else {
+        return Ok(());
+    };
+    let written = (access.kind == AccessKind::Store).then(|| stored(&pass, &mut code, access)).transpose()?;
+    pass.log(&mut code, &Values { a: Some(a), written, ..Values::default() });
+    code.label(&skip);
+    pass.emit(code);
+    Ok(())
+}
+
+fn strong(mut pass: Pass<'_, '_>, access: &Access) -> Result<()> {
+    let Some(mut strong) = Strong::begin(&mut pass, access)? else { return Ok(()) };
+    let (mut read, mut written) = (None, None);
+    if access.kind == AccessKind::Store {
+        written = Some(stored(&pass, &mut strong.code, access)?);
+    } else {
+        let operand = pass.operand(0)?;
+        let (span, ty) = (operand.span(), pass.ty()?);
+        let mut values = elements(pass.symbols, operand, ty)?;
+        name_sinks(&mut strong.code, &mut values, operand, ty.bits, pass.edits);
+        read = Some(packed(&mut strong.code, &values, ty.bits, span)?);
+    }
+    strong.end(pass, read, written);
+    Ok(())
+}
+
+/// The value that a store writes.
+fn stored(pass: &Pass<'_, '_>, code: &mut Code, access: &Access) -> Result<String> {
+    let operand = pass.operand(usize::from(access.address) + 1)?;
+    let ty = pass.ty()?;
+    let values = elements(pass.symbols, operand, ty)?;
+    packed(code, &values, ty.bits, operand.span())
+}
+
+/// Gives elements that are thrown away a temporary, in the instruction too, so that they can be logged.
+pub(super) fn name_sinks(
+    code: &mut Code,
+    values: &mut [Source],
+    operand: &Operand<'_>,
+    bits: u32,
+    edits: &mut Edits,
+) {
+    let items = match operand {
+        Operand::Vector(items, _) => items.as_slice(),
+        other => std::slice::from_ref(other),
+    };
+    for (value, item) in values.iter_mut().zip(items) {
+        if *value == Source::Sink {
+            // There are no registers of 8 bits; loads may have wider ones.
+            let bits = bits.max(16);
+            let temp = code.temp(bit_type(bits));
+            edits.replace(item.span(), temp.clone());
+            *value = Source::Register(temp, bits);
+        }
+    }
+}
+
+/// The frame of a strong access: address, ticket, the instruction, then the record.
+pub(super) struct Strong {
+    pub(super) code: Code,
+    a: String,
+    before: String,
+    /// Set in lanes that log, where there may be others.
+    logs: Option<String>,
+}
+
+impl Strong {
+    /// The code before the instruction; what is added then stands behind it. `None` if no lane ever logs.
+    pub(super) fn begin(pass: &mut Pass<'_, '_>, access: &Access) -> Result<Option<Self>> {
+        Self::begin_with(pass, access, |_, _| Ok(())).map(|strong| strong.map(|(strong, ())| strong))
+    }
+
+    /// As `begin`, with more code before the instruction.
+    pub(super) fn begin_with<T>(
+        pass: &mut Pass<'_, '_>,
+        access: &Access,
+        more: impl FnOnce(&mut Pass<'_, '_>, &mut Code) -> Result<T>,
+    ) -> Result<Option<(Self, T)>> {
+        let mut code = Code::default();
+        let skip = code.name();
+        let partial = pass.instruction.guard.is_some() || access.space == crate::isa::Space::Generic;
+        let logs = partial.then(|| code.temp("pred"));
+        if let Some(logs) = &logs {
+            code.line(format_args!("mov.pred {logs}, 0"));
+        }
+        pass.guard(&mut code, &skip);
+        let place = address(pass, access)?;
+        let a = tagged(&mut code, pass.symbols, pass.target, access.space, place, &skip)?;
+        let Some(a) = a else { return Ok(None) };
+        if let Some(logs) = &logs {
+            code.line(format_args!("mov.pred {logs}, -1"));
+        }
+        let extra = more(pass, &mut code)?;
+        let before = pass.ticket(&mut code);
+        if logs.is_some() {
+            code.label(&skip);
+        }
+        code.go_behind();
+        let strong = Self { code, a, before, logs };
+        Ok(Some((strong.skip_others(), extra)))
+    }
+
+    /// The temporary with the tagged address.
+    pub(super) fn a(&self) -> &str {
+        &self.a
+    }
+
+    fn skip_others(mut self) -> Self {
+        if let Some(logs) = &self.logs {
+            self.code.line(format_args!("@!{logs} bra __ptxrace_end"));
+        }
+        self
+    }
+
+    /// Writes the record and puts the code in.
+    pub(super) fn end(mut self, mut pass: Pass<'_, '_>, read: Option<String>, written: Option<String>) {
+        let values = Values { a: Some(self.a), read, written, before: Some(self.before) };
+        pass.log(&mut self.code, &values);
+        if self.logs.is_some() {
+            self.code.label("__ptxrace_end");
+        }
+        pass.emit(self.code);
+    }
+}

@@ -1,0 +1,122 @@
+//! The address of an access as a record wants it: with its space tag, and only for lanes whose memory can be shared.
+
+use super::Target;
+use super::code::Code;
+use super::error::{InstrumentError, Result};
+use super::symbols::{Symbol, Symbols};
+use crate::abi::{PEER, SHARED_OFFSET, TAG_SHARED};
+use crate::isa::Space;
+use crate::ptx::ast::{Address, VarSpace};
+
+/// Writes code that computes the tagged address and branches to `skip` in lanes that log nothing. `None` when no lane
+/// ever logs: the address is a variable that no other thread sees, or that nobody writes.
+pub(super) fn tagged(
+    code: &mut Code,
+    symbols: &Symbols<'_>,
+    target: Target,
+    space: Space,
+    address: &Address<'_>,
+    skip: &str,
+) -> Result<Option<String>> {
+    let symbol = address.base.map(|word| (word, symbols.get(word.text)));
+    // A variable's space is known even where the instruction leaves it open.
+    let space = match (space, symbol) {
+        (Space::Generic, Some((_, Some(Symbol::Variable(declared))))) => match declared {
+            VarSpace::Shared => Space::Shared,
+            VarSpace::Local => Space::Local,
+            VarSpace::Const => Space::Const,
+            VarSpace::Param => Space::Param,
+            _ => Space::Global,
+        },
+        _ => space,
+    };
+    if matches!(space, Space::Local | Space::Const | Space::Param) {
+        return Ok(None);
+    }
+    let out = code.temp("b64");
+    let mut offset = address.offset;
+    match symbol {
+        None => {
+            code.line(format_args!("mov.b64 {out}, {:#x}", offset));
+            offset = 0;
+        }
+        Some((word, Some(symbol @ Symbol::Register { .. }))) => match symbol.bits() {
+            Some(64) => code.line(format_args!("mov.b64 {out}, {}", word.text)),
+            Some(32) => {
+                // Narrow addresses wrap at their width.
+                let narrow = code.temp("b32");
+                code.line(format_args!("mov.b32 {narrow}, {}", word.text));
+                if offset != 0 {
+                    code.line(format_args!("add.s32 {narrow}, {narrow}, {}", offset as i32));
+                    offset = 0;
+                }
+                code.line(format_args!("cvt.u64.u32 {out}, {narrow}"));
+            }
+            _ => {
+                let what = "its address is in a register of neither 32 nor 64 bits".into();
+                return Err(InstrumentError::Operand { what, at: address.span });
+            }
+        },
+        Some((word, Some(Symbol::Variable(_)))) => {
+            code.line(format_args!("mov.u64 {out}, {}", word.text));
+        }
+        Some((word, None)) => {
+            let what = format!("`{}` is neither a register nor a variable", word.text);
+            return Err(InstrumentError::Operand { what, at: address.span });
+        }
+    }
+    if offset != 0 {
+        code.line(format_args!("add.s64 {out}, {out}, {offset}"));
+    }
+    match space {
+        Space::Generic => generic(code, target, &out, skip),
+        Space::Shared => own(code, &out),
+        Space::SharedCluster => cluster(code, &out),
+        _ => {}
+    }
+    Ok(Some(out))
+}
+
+/// Tags an address of the own block's shared memory.
+pub(super) fn own(code: &mut Code, address: &str) {
+    code.line(format_args!("and.b64 {address}, {address}, {SHARED_OFFSET:#x}"));
+    code.line(format_args!("or.b64 {address}, {address}, {TAG_SHARED:#x}"));
+}
+
+/// Tags an address of the cluster's shared memory.
+fn cluster(code: &mut Code, address: &str) {
+    let (rank, of, peer, is_peer) = (code.temp("b32"), code.temp("b32"), code.temp("b64"), code.temp("pred"));
+    code.line(format_args!("mov.u32 {rank}, %cluster_ctarank"));
+    code.line(format_args!("cvt.u32.u64 {of}, {address}"));
+    code.line(format_args!("shr.u32 {of}, {of}, {}", SHARED_OFFSET.count_ones()));
+    code.line(format_args!("setp.ne.u32 {is_peer}, {of}, {rank}"));
+    code.line(format_args!("or.b64 {peer}, {address}, {:#x}", TAG_SHARED | PEER));
+    own(code, address);
+    code.line(format_args!("selp.b64 {address}, {peer}, {address}, {is_peer}"));
+}
+
+/// Decides by the address in `out`: private and read-only windows skip, the shared window gives a tagged offset.
+fn generic(code: &mut Code, target: Target, out: &str, skip: &str) {
+    let (hidden, other) = (code.temp("pred"), code.temp("pred"));
+    code.line(format_args!("isspacep.local {hidden}, {out}"));
+    code.line(format_args!("isspacep.const {other}, {out}"));
+    code.line(format_args!("or.pred {hidden}, {hidden}, {other}"));
+    if target.has(70, (7, 7)) {
+        code.line(format_args!("isspacep.param {other}, {out}"));
+        code.line(format_args!("or.pred {hidden}, {hidden}, {other}"));
+    }
+    code.line(format_args!("@{hidden} bra {skip}"));
+    let (offset, shared) = (code.temp("b64"), code.temp("pred"));
+    code.line(format_args!("isspacep.shared {shared}, {out}"));
+    code.line(format_args!("cvta.to.shared.u64 {offset}, {out}"));
+    own(code, &offset);
+    if target.has(90, (7, 8)) {
+        // In a cluster, the shared memory of the other blocks has a window too.
+        let peer = code.temp("b64");
+        code.line(format_args!("isspacep.shared::cluster {other}, {out}"));
+        code.line(format_args!("cvta.to.shared::cluster.u64 {peer}, {out}"));
+        code.line(format_args!("or.b64 {peer}, {peer}, {:#x}", TAG_SHARED | PEER));
+        code.line(format_args!("selp.b64 {out}, {peer}, {out}, {other}"));
+    }
+    code.line(format_args!("selp.b64 {out}, {offset}, {out}, {shared}"));
+}

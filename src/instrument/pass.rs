@@ -1,0 +1,105 @@
+//! What the passes share: one site, what is known around it, and the edits it makes.
+
+use super::Target;
+use super::code::Code;
+use super::edit::Edits;
+use super::error::{InstrumentError, Result};
+use super::runtime::Runtime;
+use super::site::Site;
+use super::symbols::Symbols;
+use super::value::Type;
+use crate::ptx::ast::{Instruction, Operand};
+use crate::ptx::type_bytes;
+
+/// One logged instruction and what its pass may use.
+pub(super) struct Pass<'p, 'a> {
+    pub(super) symbols: &'p Symbols<'a>,
+    pub(super) target: Target,
+    pub(super) site: &'p Site,
+    pub(super) instruction: &'p Instruction<'a>,
+    pub(super) runtime: &'p mut Runtime,
+    pub(super) edits: &'p mut Edits,
+    /// Where code before the instruction goes.
+    pub(super) at: u32,
+}
+
+/// The values of a record, as names of temporaries, in the order that the runtime's functions take them.
+#[derive(Debug, Default)]
+pub(super) struct Values {
+    pub(super) a: Option<String>,
+    pub(super) read: Option<String>,
+    pub(super) written: Option<String>,
+    pub(super) before: Option<String>,
+}
+
+impl<'p, 'a> Pass<'p, 'a> {
+    /// Lanes whose guard is false go to `skip`.
+    pub(super) fn guard(&self, code: &mut Code, skip: &str) {
+        if let Some(guard) = self.instruction.guard {
+            let unless = if guard.negated { "" } else { "!" };
+            code.line(format_args!("@{unless}{} bra {skip}", guard.register.text));
+        }
+    }
+
+    /// Writes the record.
+    pub(super) fn log(&mut self, code: &mut Code, values: &Values) {
+        let function = self.runtime.log(self.site.payload());
+        let mut arguments = self.site.id.0.to_string();
+        for value in [&values.a, &values.read, &values.written, &values.before].into_iter().flatten() {
+            arguments.push_str(", ");
+            arguments.push_str(value);
+        }
+        code.line(format_args!("call.uni {function}, ({arguments})"));
+    }
+
+    /// Draws a ticket.
+    pub(super) fn ticket(&mut self, code: &mut Code) -> String {
+        let ticket = code.temp("b64");
+        code.line(format_args!("call.uni ({ticket}), {}", self.runtime.ticket()));
+        ticket
+    }
+
+    /// Puts the code in.
+    pub(super) fn emit(&mut self, code: Code) {
+        let (before, behind) = code.finish();
+        self.edits.insert(self.at, before);
+        if !behind.is_empty() {
+            self.edits.insert(self.instruction.span.end, behind);
+        }
+    }
+
+    /// A record of nothing, or of one operand-made value, before the instruction.
+    pub(super) fn log_before(
+        mut self,
+        a: impl FnOnce(&mut Self, &mut Code) -> Result<Option<String>>,
+    ) -> Result<()> {
+        let mut code = Code::default();
+        let skip = code.name();
+        self.guard(&mut code, &skip);
+        let a = a(&mut self, &mut code)?;
+        self.log(&mut code, &Values { a, ..Values::default() });
+        if self.instruction.guard.is_some() {
+            code.label(&skip);
+        }
+        self.emit(code);
+        Ok(())
+    }
+
+    /// An operand that must be there.
+    pub(super) fn operand(&self, index: usize) -> Result<&'p Operand<'a>> {
+        let instruction: &'p Instruction<'a> = self.instruction;
+        instruction.operands.get(index).ok_or_else(|| self.fault("an operand is missing"))
+    }
+
+    /// The type of the data: the last dot word that is one.
+    pub(super) fn ty(&self) -> Result<Type<'a>> {
+        let word = self.instruction.modifiers.iter().rev().find(|word| type_bytes(word.text).is_some());
+        let word = word.ok_or_else(|| self.fault("it has no type"))?;
+        Ok(Type { name: word.text, bits: type_bytes(word.text).unwrap_or(0) * 8 })
+    }
+
+    /// An error about the instruction.
+    pub(super) fn fault(&self, what: &str) -> InstrumentError {
+        InstrumentError::Operand { what: what.into(), at: self.instruction.span }
+    }
+}

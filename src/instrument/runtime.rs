@@ -1,0 +1,158 @@
+//! The device runtime: PTX functions that draw tickets and write records, put together from the pieces in
+//! `runtime/`. Only those that a module's sites need are put in.
+
+use super::{CallMode, Target};
+use crate::abi::control::{
+    COUNTER_STRIDE, OFFSET_DATA, OFFSET_DROPPED_RECORDS, OFFSET_DROPPED_UNITS, OFFSET_RING_MASK,
+    OFFSET_TAILS, OFFSET_TICKETS,
+};
+use crate::abi::{BY_LANES, LAP, Payload};
+
+const CONTROL: &str = include_str!("runtime/control.ptx");
+const TICKET: &str = include_str!("runtime/ticket.ptx");
+const GROUP: &str = include_str!("runtime/group.ptx");
+const SAME_TICKET: &str = include_str!("runtime/same_ticket.ptx");
+const RANK: &str = include_str!("runtime/rank.ptx");
+const PROGRESSION: &str = include_str!("runtime/progression.ptx");
+const AGREE: &str = include_str!("runtime/agree.ptx");
+const AFTER: &str = include_str!("runtime/after.ptx");
+const RESERVE: &str = include_str!("runtime/reserve.ptx");
+const CHOOSE: &str = include_str!("runtime/choose.ptx");
+const PUT: &str = include_str!("runtime/put.ptx");
+const AGAIN: &str = include_str!("runtime/again.ptx");
+const LANE: &str = include_str!("runtime/lane.ptx");
+const LANE_SECOND: &str = include_str!("runtime/lane_second.ptx");
+const END: &str = include_str!("runtime/end.ptx");
+
+/// Which functions are needed.
+#[derive(Debug, Default)]
+pub(super) struct Runtime {
+    payloads: Vec<Payload>,
+    tickets: bool,
+}
+
+impl Runtime {
+    /// The name of the function that logs such a record, which is needed then. It takes the site and then the values
+    /// of the payload in the order of its fields; of the tickets, the one from before.
+    pub(super) fn log(&mut self, payload: Payload) -> String {
+        if !self.payloads.contains(&payload) {
+            self.payloads.push(payload);
+        }
+        name(payload)
+    }
+
+    /// The name of the function that draws a ticket, which is needed then.
+    pub(super) fn ticket(&mut self) -> &'static str {
+        self.tickets = true;
+        "__ptxrace_ticket"
+    }
+
+    /// The text of all that is needed.
+    pub(super) fn text(&self, target: Target, mode: CallMode) -> String {
+        let mut text = String::from(CONTROL);
+        let mut names = Vec::new();
+        if self.tickets {
+            text.push_str(TICKET);
+            names.push("__ptxrace_ticket".to_owned());
+        }
+        for payload in &self.payloads {
+            text.push_str(&function(*payload));
+            names.push(name(*payload));
+        }
+        if mode == CallMode::Abi && !names.is_empty() {
+            // A function whose address is taken is called by the ABI.
+            let list = names.join(", ");
+            text.push_str(&format!(".global .align 8 .u64 __ptxrace_abi[{}] = {{{list}}};\n", names.len()));
+        }
+        let text = [
+            ("$TICKETS", OFFSET_TICKETS.to_string()),
+            ("$DATA", OFFSET_DATA.to_string()),
+            ("$TAILS", OFFSET_TAILS.to_string()),
+            ("$RING_MASK", OFFSET_RING_MASK.to_string()),
+            ("$COUNTER_STRIDE", COUNTER_STRIDE.to_string()),
+            ("$DROPPED_RECORDS", OFFSET_DROPPED_RECORDS.to_string()),
+            ("$DROPPED_UNITS", OFFSET_DROPPED_UNITS.to_string()),
+            ("$NOT_LAP", format!("{:#x}", !LAP)),
+            ("$LAP", format!("{LAP:#x}")),
+        ]
+        .iter()
+        .fold(text, |text, (name, value)| text.replace(name, value));
+        if target.has(70, (6, 3)) { text } else { text.replace("\tnanosleep.u32 %sleep;\n", "") }
+    }
+}
+
+fn name(payload: Payload) -> String {
+    let letter = |set, letter| if set { letter } else { "" };
+    let (a, read) = (letter(payload.a, "a"), letter(payload.read, "r"));
+    let (written, tickets) = (letter(payload.written, "w"), letter(payload.tickets, "t"));
+    match [a, read, written, tickets].concat() {
+        letters if letters.is_empty() => "__ptxrace_log".into(),
+        letters => format!("__ptxrace_log_{letters}"),
+    }
+}
+
+/// The function that logs a record of this payload.
+fn function(payload: Payload) -> String {
+    let values = [("a", payload.a), ("read", payload.read), ("written", payload.written)];
+    let values: Vec<_> = values.iter().filter(|(_, logged)| *logged).map(|(name, _)| *name).collect();
+    let parameters: Vec<_> = values.iter().copied().chain(payload.tickets.then_some("before")).collect();
+    let head = 1 + usize::from(payload.tickets);
+    let per_lane = if values.is_empty() { 0 } else { 1 + usize::from(payload.read && payload.written) };
+
+    let mut text = format!(".func {}(.param .b32 __ptxrace_site", name(payload));
+    for parameter in &parameters {
+        text.push_str(&format!(", .param .b64 __ptxrace_{parameter}"));
+    }
+    text.push_str(")\n{\n");
+    for parameter in &parameters {
+        text.push_str(&format!("\t.reg .b64 %{parameter}, %{parameter}_first, %{parameter}_stride;\n"));
+        text.push_str(&format!("\tld.param.b64 %{parameter}, [__ptxrace_{parameter}];\n"));
+    }
+    text.push_str(GROUP);
+    if payload.tickets {
+        text.push_str(SAME_TICKET);
+    }
+    text.push_str(RANK);
+    for value in &values {
+        text.push_str(&PROGRESSION.replace("$V", value));
+    }
+    if !values.is_empty() {
+        text.push_str(AGREE);
+    }
+    if payload.tickets {
+        text.push_str("\t.reg .b64 %after;\n");
+        text.push_str(AFTER);
+    }
+    text.push_str(RESERVE);
+    let choose = |at: usize, lo: &str, hi: &str| {
+        CHOOSE.replace("$AT", &at.to_string()).replace("$LO", lo).replace("$HI", hi)
+    };
+    if payload.tickets {
+        text.push_str(&choose(1, "before", "after"));
+    }
+    for (index, value) in values.iter().enumerate() {
+        text.push_str(&choose(head + index, &format!("{value}_first"), &format!("{value}_stride")));
+    }
+    text.push_str(PUT);
+    text.push_str(AGAIN);
+    if !values.is_empty() {
+        let lo = match (payload.read, payload.written) {
+            (true, _) => "%read",
+            (false, true) => "%written",
+            (false, false) => "0",
+        };
+        text.push_str(&LANE.replace("$LO", lo).replace("$HI", if payload.a { "%a" } else { "0" }));
+        text.push_str(PUT);
+        if per_lane == 2 {
+            text.push_str(LANE_SECOND);
+            text.push_str(PUT);
+        }
+    }
+    text.push_str(END);
+    let flags = payload.flags() >> 32;
+    text.replace("$HEAD", &head.to_string())
+        .replace("$COMPACT", &(head + values.len()).to_string())
+        .replace("$PER_LANE", &per_lane.to_string())
+        .replace("$FLAGS_BY_LANES", &(flags | BY_LANES >> 32).to_string())
+        .replace("$FLAGS", &flags.to_string())
+}

@@ -1,0 +1,175 @@
+//! Output: one report, any number of formats, each written to a writer that the caller gives.
+//!
+//! A format is one file here and one arm of `write`. Wire structs stay inside their format's file.
+
+mod json;
+mod progress;
+mod sites;
+mod text;
+
+use std::io::{self, Write};
+
+use crate::diag::{Diagnostic, Severity};
+use crate::explain::Explained;
+pub use progress::{Bar, Progress, Silent};
+pub use sites::write_sites;
+pub use text::{Style, write_diagnostic};
+
+/// What a run says about the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// A finding of severity error is left.
+    Race,
+    /// Nothing was found, and nothing was missed.
+    Clean,
+    /// Nothing was found, but something was missed.
+    Inconclusive,
+}
+
+impl Verdict {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Race => "race",
+            Self::Clean => "clean",
+            Self::Inconclusive => "inconclusive",
+        }
+    }
+}
+
+/// A launch that was run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaunchFacts {
+    /// Index in the plan.
+    pub id: u32,
+    /// The entry, as PTX names it.
+    pub kernel: String,
+    /// Blocks.
+    pub grid: [u32; 3],
+    /// Threads of a block.
+    pub block: [u32; 3],
+    /// Stream.
+    pub stream: u32,
+    /// What ran it.
+    pub backend: &'static str,
+    /// Records it delivered, over all schedules.
+    pub records: u64,
+    /// Records lost.
+    pub dropped: u64,
+}
+
+/// Why a run is not the whole truth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Reason {
+    /// Records were lost.
+    DroppedRecords,
+    /// An instruction that may matter was executed and not logged.
+    UnknownInstruction,
+    /// Code that could not be looked into.
+    OpaqueKernel,
+    /// It took too long.
+    Timeout,
+    /// No warp could go on.
+    Deadlock,
+    /// An access or instruction that may not be.
+    Fault,
+    /// Synchronisation could not be replayed in an order that explains all values.
+    DegradedOrder,
+    /// The driver or the device refused to go on.
+    Device,
+}
+
+impl Reason {
+    /// Its name in reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::DroppedRecords => "dropped-records",
+            Self::UnknownInstruction => "unknown-instruction",
+            Self::OpaqueKernel => "opaque-kernel",
+            Self::Timeout => "timeout",
+            Self::Deadlock => "deadlock",
+            Self::Fault => "fault",
+            Self::DegradedOrder => "degraded-order",
+            Self::Device => "device",
+        }
+    }
+}
+
+/// One reason, with its facts.
+#[derive(Clone, Debug)]
+pub struct Incomplete {
+    /// The reason.
+    pub reason: Reason,
+    /// One sentence.
+    pub detail: String,
+    /// The same for people, with places.
+    pub diagnostic: Diagnostic,
+}
+
+/// All that a run found.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// What it says about the program.
+    pub verdict: Verdict,
+    /// The launches in order.
+    pub launches: Vec<LaunchFacts>,
+    /// Findings, errors first.
+    pub findings: Vec<Explained>,
+    /// Why the run is not the whole truth, if it is not.
+    pub incomplete: Vec<Incomplete>,
+    /// What was assumed.
+    pub notes: Vec<Diagnostic>,
+}
+
+impl Report {
+    /// Findings of a severity.
+    pub fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == severity).count()
+    }
+
+    /// The line that ends a text report.
+    pub fn summary(&self) -> String {
+        let count = |n: usize, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
+        let notes = self.count(Severity::Note);
+        let notes = if notes == 0 { String::new() } else { format!("{}, ", count(notes, "note")) };
+        format!(
+            "{}, {}, {notes}{} inconclusive, {} records, {} dropped",
+            count(self.count(Severity::Error), "race"),
+            count(self.count(Severity::Warning), "warning"),
+            self.incomplete.len(),
+            self.launches.iter().map(|launch| launch.records).sum::<u64>(),
+            self.launches.iter().map(|launch| launch.dropped).sum::<u64>(),
+        )
+    }
+}
+
+/// A format of reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Text,
+    /// Schema `ptxrace-report/1`.
+    Json,
+}
+
+/// Where a report goes, and how.
+pub struct Output<'o> {
+    /// The format.
+    pub format: Format,
+    /// The style of texts.
+    pub style: Style,
+    /// The writer.
+    pub to: &'o mut dyn Write,
+}
+
+/// Writes a report to every output.
+pub fn write(report: &Report, outputs: &mut [Output<'_>]) -> io::Result<()> {
+    for output in outputs {
+        match output.format {
+            Format::Text => text::write(report, output.style, output.to)?,
+            Format::Json => json::write(report, output.to)?,
+        }
+        output.to.flush()?;
+    }
+    Ok(())
+}

@@ -1,0 +1,121 @@
+//! The wiring: from a PTX file and what the user asked for to a report. Everything else is told what it needs.
+
+mod incomplete;
+pub mod launch;
+mod linked;
+mod policy;
+mod run;
+mod schedules;
+mod suggest;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::backend::{Backend, BackendError, Plan, Program, Region, Sink};
+use crate::diag::Diagnostic;
+use crate::finding::Finding;
+use crate::instrument::SiteTable;
+use crate::ptx;
+use crate::ptx::ast::Module;
+use crate::span::{SourceFile, Span};
+pub use linked::Linked;
+pub use policy::Policy;
+pub use run::{Choice, FinalBuffer, Finished, Request, run};
+pub use suggest::nearest;
+
+/// The pieces a session puts together. `Linked` is those of this build; tests have others.
+pub trait Parts: Sync {
+    /// The GPU backend, if there is a usable device.
+    fn gpu(&self) -> Result<Box<dyn Backend>, BackendError>;
+    /// The name of that device.
+    fn gpu_name(&self) -> Result<String, BackendError>;
+    /// An emulator. Every worker thread makes its own.
+    fn emulator(&self) -> Result<Box<dyn Backend>, BackendError>;
+    /// A fresh engine for one run of a plan.
+    fn detector(&self, sites: &Arc<SiteTable>, plan: &Plan) -> Box<dyn Detector>;
+    /// The instrumented text of a program.
+    fn instrument(&self, program: Program<'_>) -> Result<String, Box<Diagnostic>>;
+}
+
+/// Takes the records of a run and says what it found.
+pub trait Detector: Sink {
+    /// The findings, once the run is over.
+    fn finish(self: Box<Self>) -> Observed;
+}
+
+/// What an engine saw.
+#[derive(Clone, Debug, Default)]
+pub struct Observed {
+    /// Findings in a fixed order.
+    pub findings: Vec<Finding>,
+    /// Shared variables of each launch of the plan. Bases are offsets in the block's window, tagged or not.
+    pub shared: Vec<Vec<Region>>,
+    /// Why the order of synchronisation could not be replayed, one sentence each.
+    pub degraded: Vec<String>,
+}
+
+/// Reads a PTX file. Zero bytes at its end, as fatbins have them, are cut off.
+pub fn read(path: &Path) -> Result<SourceFile, Diagnostic> {
+    let refuse = |error: crate::span::SourceError| {
+        let help = match &error {
+            crate::span::SourceError::NotText { .. } => {
+                "give the PTX text, as `nvcc -ptx` writes it, not a cubin or an executable"
+            }
+            _ => "give the path of a PTX file",
+        };
+        Diagnostic::error(error.to_string()).help(help)
+    };
+    let file = SourceFile::read(path).map_err(refuse)?;
+    match file.text().trim_end_matches('\0') {
+        text if text.len() < file.text().len() => SourceFile::new(path, text).map_err(refuse),
+        _ => Ok(file),
+    }
+}
+
+/// Syntax errors shown at most; a file that is no PTX at all has thousands.
+const MAX_ERRORS: usize = 20;
+
+/// Parses a module, or says everything that is wrong with it.
+pub fn parse(source: &SourceFile) -> Result<Module<'_>, Vec<Diagnostic>> {
+    let parsed = ptx::parse(source.text());
+    let mut errors: Vec<_> = parsed.errors.iter().take(MAX_ERRORS).map(|e| syntax_error(source, e)).collect();
+    if parsed.errors.len() > MAX_ERRORS {
+        let more = parsed.errors.len() - MAX_ERRORS;
+        errors.push(Diagnostic::error(format!("{more} more syntax errors in `{}`", source.path().display())));
+    }
+    if errors.is_empty() {
+        errors.extend(header_error(source, &parsed.module));
+    }
+    if errors.is_empty() { Ok(parsed.module) } else { Err(errors) }
+}
+
+fn syntax_error(source: &SourceFile, error: &ptx::SyntaxError) -> Diagnostic {
+    let context = if error.context.is_empty() { String::new() } else { format!(" in {}", error.context) };
+    Diagnostic::error(format!("syntax error{context}: expected {}, found {}", error.expected, error.found))
+        .at(source, error.span, format!("expected {}", error.expected))
+}
+
+/// What a module must begin with.
+fn header_error(source: &SourceFile, module: &Module<'_>) -> Option<Diagnostic> {
+    let path = source.path().display();
+    let first = Span::at(source.text().len() - source.text().trim_start().len());
+    for (name, like) in [(".version", ".version 8.0"), (".target", ".target sm_80")] {
+        if module.directive(name).is_none() {
+            return Some(
+                Diagnostic::error(format!("`{path}` has no `{name}` directive"))
+                    .at(source, first, format!("expected `{name}`"))
+                    .help(format!("a PTX module begins with lines such as `{like}`")),
+            );
+        }
+    }
+    let size = module.directive(".address_size").filter(|size| size.args.text.trim() == "32")?;
+    let error = Diagnostic::error(format!("`{path}` has 32-bit addresses")).at(
+        source,
+        size.span,
+        "only 64 is supported",
+    );
+    Some(error.help("compile for 64 bits"))
+}
+
+#[cfg(test)]
+mod tests;

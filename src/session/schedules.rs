@@ -1,0 +1,260 @@
+//! Running a plan under one schedule or many, and uniting what they found.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::thread;
+
+use dashmap::DashMap;
+use parking_lot::Mutex;
+use rustc_hash::FxBuildHasher;
+
+use super::incomplete::Why;
+use super::{Detector, Parts, Policy};
+use crate::abi::Unit;
+use crate::backend::{
+    Backend, BackendError, LaunchEnd, LaunchInfo, Outcome, Plan, Program, RunOptions, Sink,
+};
+use crate::diag::Severity;
+use crate::explain::{Memory, Sources};
+use crate::finding::{Finding, Rule};
+use crate::instrument::{SiteId, SiteTable};
+use crate::report::{Incomplete, Progress, Reason};
+
+/// What one schedule gave.
+pub(super) struct One {
+    pub(super) findings: Vec<Finding>,
+    pub(super) memory: Arc<Vec<Memory>>,
+    /// Records and drops of each launch.
+    pub(super) counts: Vec<(u64, u64)>,
+    pub(super) incomplete: Vec<Incomplete>,
+    pub(super) buffers: Vec<Vec<u8>>,
+}
+
+/// A finding, where it was found first, and how often.
+#[derive(Clone)]
+pub(super) struct Found {
+    pub(super) finding: Finding,
+    pub(super) memory: Arc<Vec<Memory>>,
+    pub(super) seed: u64,
+    pub(super) schedules: u64,
+}
+
+/// What all schedules gave.
+pub(super) struct All {
+    pub(super) found: Vec<Found>,
+    pub(super) counts: Vec<(u64, u64)>,
+    pub(super) incomplete: Vec<Incomplete>,
+    /// Of the first schedule.
+    pub(super) buffers: Vec<Vec<u8>>,
+}
+
+/// What is the same for all schedules.
+#[derive(Clone, Copy)]
+pub(super) struct Job<'j> {
+    pub(super) program: Program<'j>,
+    pub(super) sites: &'j Arc<SiteTable>,
+    pub(super) plan: &'j Plan,
+    pub(super) sources: &'j Sources,
+    pub(super) parts: &'j dyn Parts,
+    pub(super) policy: &'j Policy,
+    pub(super) progress: &'j dyn Progress,
+}
+
+impl<'j> Job<'j> {
+    /// Runs one schedule.
+    pub(super) fn one(&self, backend: &mut dyn Backend, options: &RunOptions) -> Result<One, BackendError> {
+        let mut detector = self.parts.detector(self.sites, self.plan);
+        let mut tap =
+            Tap { inner: &mut *detector, progress: self.progress, infos: Vec::new(), ends: Vec::new() };
+        let outcome = backend.run(self.program, self.plan, options, &mut tap)?;
+        let Tap { infos, ends, .. } = tap;
+        let observed = detector.finish();
+        let why = Why { program: self.program, plan: self.plan, sources: self.sources };
+        Ok(self.gather(&why, &infos, &ends, observed, outcome))
+    }
+
+    fn gather(
+        &self,
+        why: &Why<'_>,
+        infos: &[LaunchInfo],
+        ends: &[(u32, LaunchEnd)],
+        observed: super::Observed,
+        outcome: Outcome,
+    ) -> One {
+        let launches = self.plan.launches.len();
+        let mut memory = vec![Memory::default(); launches];
+        let mut counts = vec![(0, 0); launches];
+        for info in infos {
+            if let Some(memory) = memory.get_mut(info.index as usize) {
+                memory.global.clone_from(&info.regions);
+            }
+        }
+        for (memory, shared) in memory.iter_mut().zip(observed.shared) {
+            memory.shared = shared;
+        }
+        let mut incomplete = Vec::new();
+        for (launch, end) in ends {
+            if let Some(count) = counts.get_mut(*launch as usize) {
+                count.0 += end.records;
+                count.1 += end.dropped;
+            }
+            incomplete.extend(why.end(*launch, end));
+        }
+        incomplete.extend(outcome.stop.iter().map(|stop| why.stop(stop)));
+        incomplete.extend(observed.degraded.iter().map(|detail| why.degraded(detail)));
+        One {
+            findings: observed
+                .findings
+                .into_iter()
+                .filter_map(|finding| self.policy.apply(finding))
+                .collect(),
+            memory: Arc::new(memory),
+            counts,
+            incomplete,
+            buffers: outcome.buffers,
+        }
+    }
+
+    /// Runs the schedules of the seeds from `options.seed` on, on as many threads as there are processors.
+    pub(super) fn many(&self, options: &RunOptions, schedules: u64) -> Result<All, BackendError> {
+        let united = United::default();
+        let next = AtomicU64::new(0);
+        let failed = Mutex::new(None::<BackendError>);
+        let workers = thread::available_parallelism().map_or(1, |n| n.get() as u64).min(schedules);
+        thread::scope(|scope| {
+            for _ in 0..workers {
+                scope.spawn(|| {
+                    let work = || {
+                        let mut backend = self.parts.emulator()?;
+                        loop {
+                            let index = next.fetch_add(1, Ordering::Relaxed);
+                            if index >= schedules || failed.lock().is_some() {
+                                return Ok(());
+                            }
+                            let seed = options.seed.wrapping_add(index);
+                            let one = self.one(&mut *backend, &RunOptions { seed, ..*options })?;
+                            united.add(index, seed, one);
+                            self.progress.schedule();
+                        }
+                    };
+                    if let Err(error) = work() {
+                        failed.lock().get_or_insert(error);
+                    }
+                });
+            }
+        });
+        match failed.into_inner() {
+            Some(error) => Err(error),
+            None => Ok(united.finish()),
+        }
+    }
+}
+
+type Key = (Rule, Severity, Vec<SiteId>);
+
+/// Findings of many schedules by rule, severity and sites, which is how the engine groups those of one.
+#[derive(Default)]
+struct United {
+    found: DashMap<Key, Found, FxBuildHasher>,
+    rest: Mutex<Rest>,
+}
+
+#[derive(Default)]
+struct Rest {
+    counts: Vec<(u64, u64)>,
+    incomplete: Vec<(u64, Incomplete)>,
+    buffers: Option<(u64, Vec<Vec<u8>>)>,
+}
+
+impl United {
+    fn add(&self, index: u64, seed: u64, one: One) {
+        let mut seen = Vec::new();
+        for finding in one.findings {
+            let mut sites: Vec<_> = finding.witnesses.iter().map(|witness| witness.site).collect();
+            sites.sort_unstable();
+            let key = (finding.rule, finding.severity, sites);
+            let again = seen.contains(&key);
+            let new = Found { finding, memory: one.memory.clone(), seed, schedules: 1 };
+            match self.found.entry(key.clone()) {
+                dashmap::Entry::Vacant(slot) => {
+                    slot.insert(new);
+                }
+                dashmap::Entry::Occupied(mut slot) => {
+                    let schedules = slot.get().schedules + u64::from(!again);
+                    if rank(&new) < rank(slot.get()) {
+                        slot.insert(new);
+                    }
+                    slot.get_mut().schedules = schedules;
+                }
+            }
+            seen.push(key);
+        }
+        let mut rest = self.rest.lock();
+        rest.counts.resize(one.counts.len(), (0, 0));
+        for (sum, count) in rest.counts.iter_mut().zip(&one.counts) {
+            *sum = (sum.0 + count.0, sum.1 + count.1);
+        }
+        rest.incomplete.extend(one.incomplete.into_iter().map(|incomplete| (index, incomplete)));
+        if rest.buffers.as_ref().is_none_or(|(first, _)| index < *first) {
+            rest.buffers = Some((index, one.buffers));
+        }
+    }
+
+    fn finish(self) -> All {
+        let Rest { counts, mut incomplete, buffers } = self.rest.into_inner();
+        incomplete.sort_by_key(|(index, _)| *index);
+        let mut found: Vec<_> = self.found.into_iter().collect();
+        // The map has no order of its own.
+        found.sort_by(|a, b| a.0.cmp(&b.0));
+        All {
+            found: found.into_iter().map(|(_, found)| found).collect(),
+            counts,
+            incomplete: distinct(incomplete.into_iter().map(|(_, incomplete)| incomplete).collect()),
+            buffers: buffers.map(|(_, buffers)| buffers).unwrap_or_default(),
+        }
+    }
+}
+
+/// What is shown of several: the widest distance, then the first seed; so its replay shows just that.
+fn rank(found: &Found) -> impl Ord {
+    (std::cmp::Reverse(found.finding.relation), found.seed)
+}
+
+/// Each reason once. Positions of a stopped run differ between schedules and say nothing new.
+pub(super) fn distinct(incomplete: Vec<Incomplete>) -> Vec<Incomplete> {
+    let mut kept: Vec<Incomplete> = Vec::new();
+    for new in incomplete {
+        let stops = |reason| matches!(reason, Reason::Timeout | Reason::Deadlock | Reason::DroppedRecords);
+        if !kept.iter().any(|old| old.reason == new.reason && (stops(new.reason) || old.detail == new.detail))
+        {
+            kept.push(new);
+        }
+    }
+    kept
+}
+
+/// Hands everything on, and keeps what the session needs.
+struct Tap<'t> {
+    inner: &'t mut dyn Detector,
+    progress: &'t dyn Progress,
+    infos: Vec<LaunchInfo>,
+    ends: Vec<(u32, LaunchEnd)>,
+}
+
+impl Sink for Tap<'_> {
+    fn begin(&mut self, info: &LaunchInfo) {
+        self.infos.push(info.clone());
+        self.inner.begin(info);
+    }
+
+    fn records(&mut self, units: &[Unit]) {
+        self.inner.records(units);
+        self.progress.checked(std::mem::size_of_val(units) as u64);
+    }
+
+    fn end(&mut self, end: &LaunchEnd) {
+        let launch = self.infos.last().map_or(0, |info| info.index);
+        self.ends.push((launch, end.clone()));
+        self.inner.end(end);
+    }
+}

@@ -1,0 +1,160 @@
+//! The built binary on input it must refuse, and the commands that run nothing.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot set up should stop")]
+
+use std::path::Path;
+use std::process::{Command, Output};
+
+const PTX: &str = ".version 8.0
+.target sm_80
+.address_size 64
+.visible .entry fill(
+	.param .u64 out,
+	.param .u32 value
+)
+{
+	.reg .b32 %r<3>;
+	.reg .b64 %rd<4>;
+	ld.param.u64 %rd1, [out];
+	ld.param.u32 %r1, [value];
+	cvta.to.global.u64 %rd2, %rd1;
+	mov.u32 %r2, %tid.x;
+	mad.wide.u32 %rd3, %r2, 4, %rd2;
+	st.global.u32 [%rd3], %r1;
+	ret;
+}
+";
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new(files: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        Self(folder)
+    }
+
+    fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Exit code, standard output, standard error.
+    fn ptxrace(&self, args: &[&str]) -> (i32, String, String) {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_ptxrace"));
+        let Output { status, stdout, stderr } = command.args(args).current_dir(self.path()).output().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap();
+        (status.code().unwrap(), text(stdout), text(stderr))
+    }
+
+    /// Runs what must be refused; standard error.
+    fn refused(&self, args: &[&str]) -> String {
+        let (code, out, err) = self.ptxrace(args);
+        assert_eq!((code, out.as_str()), (2, ""), "{err}");
+        err
+    }
+}
+
+#[test]
+fn usage_errors_exit_2() {
+    let folder = Folder::new(&[("a.ptx", PTX)]);
+    for args in [
+        &[] as &[&str],
+        &["run"],
+        &["frobnicate"],
+        &["run", "a.ptx", "--grid", "0"],
+        &["run", "a.ptx", "--block", "1,2,3,4"],
+        &["run", "a.ptx", "--timeout", "-1"],
+        &["run", "a.ptx", "--schedules", "0"],
+        &["run", "a.ptx", "--deny", "R999"],
+        &["run", "a.ptx", "--format", "json", "--output", "a", "--output", "b"],
+        &["run", "a.ptx", "--format", "json", "--format", "text"],
+        &["run", "a.ptx", "--format", "json", "--dump", "out"],
+        &["run", "a.ptx", "--dump", "nothing"],
+        &["explain", "R999"],
+    ] {
+        assert!(!folder.refused(args).is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn help_and_version_are_no_errors() {
+    let folder = Folder::new(&[]);
+    for args in
+        [&["--help"] as &[&str], &["--version"], &["run", "--help"], &["doctor"], &["explain", "r005"]]
+    {
+        let (code, out, err) = folder.ptxrace(args);
+        assert_eq!((code, err.as_str()), (0, ""), "{args:?}");
+        assert!(!out.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn missing_files_are_named() {
+    let folder = Folder::new(&[("a.ptx", PTX)]);
+    assert!(folder.refused(&["run", "none.ptx"]).contains("cannot read `none.ptx`"));
+    assert!(folder.refused(&["run", "a.ptx", "--launch", "none.toml"]).contains("cannot read `none.toml`"));
+    assert!(folder.refused(&["instrument", "none.ptx"]).contains("cannot read `none.ptx`"));
+}
+
+#[test]
+fn what_is_no_ptx_is_refused() {
+    let folder = Folder::new(&[("empty.ptx", ""), ("half.ptx", ".version 8.0\n"), ("text.ptx", "hello\n")]);
+    assert!(folder.refused(&["run", "empty.ptx"]).contains("`empty.ptx` has no `.version` directive"));
+    assert!(folder.refused(&["run", "half.ptx"]).contains("`half.ptx` has no `.target` directive"));
+    assert!(folder.refused(&["run", "text.ptx"]).contains("text.ptx:1:1"));
+    std::fs::write(folder.path().join("binary.ptx"), b"\x7fELF\xff\xfe").unwrap();
+    assert!(folder.refused(&["run", "binary.ptx"]).contains("`binary.ptx` is not text"));
+}
+
+#[test]
+fn all_syntax_errors_are_reported() {
+    let broken = PTX
+        .replace("[out];", "[out;")
+        .replace("mov.u32 %r2, %tid.x", "mov.u32 %r2, , %tid.x")
+        .replace("[%rd3], %r1", "[%rd3] %r1");
+    let folder = Folder::new(&[("broken.ptx", &broken)]);
+    let err = folder.refused(&["run", "broken.ptx"]);
+    for place in ["broken.ptx:11:25", "broken.ptx:14:15", "broken.ptx:16:23"] {
+        assert!(err.contains(place), "{place} in\n{err}");
+    }
+    assert_eq!(err.matches("error: syntax error").count(), 3, "{err}");
+}
+
+#[test]
+fn zero_bytes_behind_the_text_are_fine() {
+    let folder = Folder::new(&[("a.ptx", &format!("{PTX}\0\0\0"))]);
+    let (code, out, _) = folder.ptxrace(&["instrument", "a.ptx", "--sites"]);
+    assert_eq!(code, 0);
+    assert!(out.contains("\"schema\": \"ptxrace-sites/1\"") && out.contains("\"st.global.u32\""), "{out}");
+}
+
+#[test]
+fn bad_descriptions_are_pointed_into() {
+    let bad = "[[launch]]\ngrid = [1,\nblock = 32\n";
+    let folder = Folder::new(&[("a.ptx", PTX), ("a.toml", bad)]);
+    assert!(folder.refused(&["run", "a.ptx"]).contains("--> a.toml:3:7"));
+}
+
+#[test]
+fn wrong_arguments_name_kernel_and_parameters() {
+    let toml = "[[launch]]\ngrid = 1\nblock = 32\nargs = [\"out:u32[32]=0\"]\n";
+    let folder = Folder::new(&[("a.ptx", PTX), ("a.toml", toml)]);
+    let expected = "\
+error: `fill` has 2 parameters, but the launch gives 1 argument
+ --> a.toml:4:8
+  |
+4 | args = [\"out:u32[32]=0\"]
+  |        ^^^^^^^^^^^^^^^^^ 1 argument
+  |
+ ::: a.ptx:4:17
+  |
+4 | .visible .entry fill(
+  |                 ---- the kernel
+  |
+  = note: its parameters are `out` (`.u64`), `value` (`.u32`)
+  = help: give one argument for each parameter, in order
+";
+    assert_eq!(folder.refused(&["run", "a.ptx"]), expected);
+}

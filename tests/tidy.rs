@@ -1,0 +1,118 @@
+//! The rooms of `src/` import one way, as the architecture in `src/lib.rs` says.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Rooms from the bottom up: each imports only from itself and from those before it.
+const ROOMS: [&str; 12] = [
+    "span",
+    "diag",
+    "ptx",
+    "isa",
+    "abi",
+    "instrument",
+    "backend",
+    "finding",
+    "event",
+    "engine",
+    "explain",
+    "report",
+];
+/// These wire the rooms and may import anything.
+const WIRING: [&str; 4] = ["session", "cli", "main", "lib"];
+
+fn sources(dir: &Path, out: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(dir).expect("src can be read") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() {
+            sources(&path, out);
+        } else if path.extension().is_some_and(|e| e == "rs") {
+            out.push(path);
+        }
+    }
+}
+
+fn room(path: &Path) -> String {
+    let inside = path.strip_prefix(root().join("src")).expect("a file of src");
+    let first = inside.components().next().expect("a name");
+    Path::new(first.as_os_str()).with_extension("").to_string_lossy().into_owned()
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Rooms named after `crate::` in a line of code, braces of a `use` included.
+fn mentioned(text: &str) -> Vec<(usize, String)> {
+    let mut found = Vec::new();
+    for (number, line) in text.lines().enumerate() {
+        let code = line.split("//").next().unwrap_or("");
+        for (at, _) in code.match_indices("crate::") {
+            // `$crate::` of a macro and `ptxrace_crate::` are something else.
+            if code[..at].ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '$') {
+                continue;
+            }
+            let rest = &code[at + "crate::".len()..];
+            let names = match rest.strip_prefix('{') {
+                Some(list) => list.split('}').next().unwrap_or("").split(',').map(str::trim).collect(),
+                None => vec![rest],
+            };
+            for name in names {
+                let name: String = name.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+                found.push((number + 1, name));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn imports_go_one_way() {
+    let mut files = Vec::new();
+    sources(&root().join("src"), &mut files);
+    assert!(files.len() > 20, "only {} files found", files.len());
+    let mut wrong = Vec::new();
+    for file in files {
+        let own = room(&file);
+        if WIRING.contains(&own.as_str()) {
+            continue;
+        }
+        let Some(level) = ROOMS.iter().position(|r| *r == own) else {
+            wrong.push(format!("{}: `{own}` is not a room of tests/tidy.rs", file.display()));
+            continue;
+        };
+        for (line, name) in mentioned(&fs::read_to_string(&file).expect("a source")) {
+            match ROOMS.iter().position(|r| *r == name) {
+                Some(other) if other <= level => {}
+                _ => wrong.push(format!("{}:{line}: `{own}` imports `{name}`", file.display())),
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_check_sees_an_import_that_goes_the_wrong_way() {
+    assert_eq!(mentioned("use crate::{engine::X, abi};"), [(1, "engine".into()), (1, "abi".into())]);
+    assert_eq!(mentioned("// crate::engine"), []);
+    assert_eq!(mentioned("let x = crate::report::text();"), [(1, "report".into())]);
+}
+
+#[test]
+fn unsafe_stays_in_its_rooms() {
+    let mut files = Vec::new();
+    sources(&root().join("src"), &mut files);
+    for file in files {
+        let inside =
+            file.strip_prefix(root().join("src")).expect("a file of src").to_string_lossy().into_owned();
+        if inside.starts_with("backend/gpu") || inside.starts_with("abi") {
+            continue;
+        }
+        let text = fs::read_to_string(&file).expect("a source");
+        let found = text.lines().position(|line| {
+            let code = line.split("//").next().unwrap_or("");
+            code.contains("unsafe ") || code.contains("unsafe{")
+        });
+        assert_eq!(found, None, "{inside}:{} uses `unsafe`", found.map_or(0, |n| n + 1));
+    }
+}
