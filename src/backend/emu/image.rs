@@ -249,6 +249,8 @@ pub(super) enum StackOp {
 pub(super) struct Function {
     pub(super) entry: u32,
     pub(super) registers: u32,
+    /// Those that no inserted code declares.
+    pub(super) own_registers: u32,
     pub(super) predicates: u32,
     pub(super) local_bytes: u64,
     pub(super) params: Vec<Slot>,

@@ -9,6 +9,8 @@ pub(super) use layout::{Layout, lay_out};
 pub(super) use operand::{Bad, Cx};
 pub(super) use scope::Entity;
 
+use rustc_hash::FxHashMap;
+
 use super::image::{Code, Function as Decoded, Image, LoggedSite, Op, Part, Slot};
 use super::inserted::Inserted;
 use super::memory::PARAM_WINDOW;
@@ -28,6 +30,8 @@ pub(super) struct Input<'d, 'a> {
     pub(super) layout: &'d Layout,
     /// Sites to log natively; none when the text logs by itself.
     pub(super) sites: Option<&'d SiteTable>,
+    /// Instructions that are not logged, by where they begin.
+    pub(super) unlogged: FxHashMap<u32, u32>,
     /// Code that instrumentation put in.
     pub(super) inserted: &'d Inserted,
 }
@@ -261,8 +265,12 @@ impl<'a> Decoder<'_, 'a> {
                 }
                 Statement::Block(inner) => self.block(inner),
                 Statement::Registers(registers) => {
+                    let before = self.decoded.registers;
                     for (name, count) in &registers.names {
                         self.register(*name, registers.ty.text, registers.vector, *count);
+                    }
+                    if !self.input.inserted.holds(registers.span) {
+                        self.decoded.own_registers += self.decoded.registers - before;
                     }
                 }
                 Statement::Variable(variable) => match variable.space {
@@ -291,11 +299,8 @@ impl<'a> Decoder<'_, 'a> {
         };
         let code = code.unwrap_or_else(|bad| Code::Poison(bad.into()));
         let span = instruction.span;
-        let sites = self.input.sites;
-        let site = sites.and_then(|sites| sites.at(span));
-        let unlogged = sites.and_then(|sites| {
-            sites.unlogged().iter().position(|unlogged| unlogged.span == span).map(position)
-        });
+        let site = self.input.sites.and_then(|sites| sites.at(span));
+        let unlogged = self.input.unlogged.get(&span.start).copied();
         self.image.ops.push(Op {
             code,
             guard,

@@ -10,7 +10,7 @@ use crate::backend::emu::memory::{
 };
 use crate::backend::emu::record::Recorder;
 use crate::backend::emu::regs::{Dst, Src, lanes};
-use crate::backend::emu::types::extend;
+use crate::backend::emu::types::{extend, low};
 
 /// Where an address leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -214,9 +214,23 @@ impl Core<'_> {
         let count = transfer.values.len();
         let size = unit * count;
         let space = transfer.address.space;
-        let values = site.filter(|site| site.payload.read || site.payload.written).map(|_| &mut *recorder);
+        if let (Values::Store(from), Some(site)) = (&transfer.values, site) {
+            if site.payload.written {
+                stored_values(at, here, from, transfer.unit, mask, recorder);
+            }
+            // Nothing is learnt from a weak access, so that its record stands even if it may not be.
+            if !site.payload.tickets {
+                recorder.write(site, logged, who, (0, 0));
+            }
+        } else if let Some(site) = site
+            && !site.payload.tickets
+        {
+            recorder.write(site, logged, who, (0, 0));
+        }
+        let ticketed = site.filter(|site| site.payload.tickets);
+        let values = site.filter(|site| site.payload.read).map(|_| &mut *recorder);
         if simple(transfer, at, here, mask, &addresses, memory, shared, values) {
-            if let Some(site) = site {
+            if let Some(site) = ticketed {
                 let after = self.recorder.draw(site);
                 self.recorder.write(site, logged, who, (before, after));
             }
@@ -253,7 +267,6 @@ impl Core<'_> {
                 }
                 let Warp { local, local_top, .. } = at;
                 let mut view = View { memory, shared, local, local_top, params };
-                let wants_value = site.is_some_and(|site| site.payload.written);
                 for lane in lanes(mask) {
                     let address = addresses[lane];
                     let place = locate(space, address);
@@ -264,13 +277,10 @@ impl Core<'_> {
                     for (row, bytes) in values.iter().zip(bytes.chunks_exact_mut(unit)) {
                         write(bytes, row[lane]);
                     }
-                    if wants_value {
-                        recorder.written[lane] = pack(bytes, unit);
-                    }
                 }
             }
         }
-        if let Some(site) = site {
+        if let Some(site) = ticketed {
             let after = self.recorder.draw(site);
             self.recorder.write(site, logged, who, (before, after));
         }
@@ -344,6 +354,25 @@ impl Core<'_> {
             self.recorder.write(site, logged, who, (before, after));
         }
         Ok(())
+    }
+}
+
+/// The values that a store leaves, for its record.
+fn stored_values(at: &Warp, here: Group, from: &[Src], unit: u32, mask: u32, recorder: &mut Recorder<'_>) {
+    if let [src] = from {
+        let values = operand(at, here, *src);
+        for (to, value) in recorder.written.iter_mut().zip(values) {
+            *to = low(value, unit * 8);
+        }
+        return;
+    }
+    let mut rows = [[0; LANES]; 8];
+    for (row, src) in rows.iter_mut().zip(from) {
+        *row = operand(at, here, *src);
+    }
+    for lane in lanes(mask) {
+        let elements = rows.map(|row| row[lane]);
+        recorder.written[lane] = packed_value(elements.get(..from.len()).unwrap_or_default(), unit);
     }
 }
 
@@ -433,18 +462,11 @@ fn simple(
         Values::Store(from) => {
             let [src] = **from else { return false };
             let values = operand(at, here, src);
-            let done = match transfer.unit {
+            match transfer.unit {
                 4 => scatter::<4>(bytes, base, addresses, mask, |lane| (values[lane] as u32).to_le_bytes()),
                 8 => scatter::<8>(bytes, base, addresses, mask, |lane| values[lane].to_le_bytes()),
                 _ => false,
-            };
-            if let (true, Some(recorder)) = (done, recorder) {
-                let low = if transfer.unit == 4 { 0xffff_ffff } else { u64::MAX };
-                for (to, from) in recorder.written.iter_mut().zip(&values) {
-                    *to = from & low;
-                }
             }
-            done
         }
     }
 }

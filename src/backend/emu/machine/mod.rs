@@ -14,6 +14,7 @@ mod warp;
 use std::time::{Duration, Instant};
 
 use super::image::{Code, Image, Part};
+use super::instrumented::Ring;
 use super::memory::Memory;
 use super::record::{Recorder, Who};
 use super::regs::lanes;
@@ -61,9 +62,6 @@ impl Block {
     }
 }
 
-/// Called when inserted code sleeps: the host may look after its rings.
-pub(super) type Hook<'m> = &'m mut dyn FnMut(&mut Memory);
-
 /// What all blocks share.
 struct Core<'m> {
     image: &'m Image,
@@ -75,7 +73,8 @@ struct Core<'m> {
     clock: u64,
     /// Unlogged instructions that were executed.
     unlogged: Vec<u32>,
-    hook: Option<Hook<'m>>,
+    /// Where inserted code writes records.
+    ring: Option<Ring>,
     deadline: Option<Instant>,
 }
 
@@ -100,12 +99,12 @@ pub(super) struct Setup<'m> {
     pub(super) seed: u64,
     pub(super) deadline: Option<Instant>,
     pub(super) timeout: Option<Duration>,
-    pub(super) hook: Option<Hook<'m>>,
+    pub(super) ring: Option<Ring>,
 }
 
 impl<'m> Machine<'m> {
     pub(super) fn new(setup: Setup<'m>, memory: &'m mut Memory, recorder: Recorder<'m>) -> Self {
-        let Setup { image, launch, index, params, seed, deadline, timeout, hook } = setup;
+        let Setup { image, launch, index, params, seed, deadline, timeout, ring } = setup;
         let total = (image.dynamic_base + u64::from(launch.shared)).max(image.shared_bytes);
         let env = LaunchEnv {
             grid: launch.grid,
@@ -115,7 +114,7 @@ impl<'m> Machine<'m> {
             total_shared: u32::try_from(total).unwrap_or(u32::MAX),
         };
         let kernel = &image.functions[image.kernel as usize];
-        let warp = u64::from(kernel.registers) * 256 + kernel.local_bytes * 32 + 4096;
+        let warp = u64::from(kernel.own_registers) * 256 + kernel.local_bytes * 32 + 4096;
         let block = warp * u64::from(launch.warps()) + total;
         let fits = (RESIDENT_BYTES / block.max(1)).max(1);
         let blocks = launch.blocks();
@@ -129,7 +128,7 @@ impl<'m> Machine<'m> {
             rng: Rng::new(seed ^ u64::from(index).wrapping_mul(0xA076_1D64_78BD_642F)),
             clock: 0,
             unlogged: Vec::new(),
-            hook,
+            ring,
             deadline,
         };
         Self {
@@ -162,7 +161,9 @@ impl<'m> Machine<'m> {
             }
             self.core.rng.shuffle(&mut order);
             for &(slot, warp) in &order {
-                if let Err(halt) = self.turn(slot, warp) {
+                let turn = self.turn(slot, warp);
+                self.core.drain();
+                if let Err(halt) = turn {
                     return Some(self.stop(halt, slot, warp));
                 }
             }
@@ -180,12 +181,6 @@ impl<'m> Machine<'m> {
     pub(super) fn finish(mut self) {
         self.core.unlogged.sort_unstable();
         self.core.recorder.end(self.core.unlogged);
-    }
-
-    /// Steps made so far: instructions of the program executed by groups of lanes.
-    #[cfg(test)]
-    pub(super) fn steps(&self) -> u64 {
-        self.core.clock
     }
 
     /// One burst of a warp.
@@ -310,6 +305,13 @@ impl Core<'_> {
         for (site, offset) in &self.image.shared_sites {
             self.recorder.a[0] = TAG_SHARED | offset;
             self.recorder.write(*site, 1, block.who(0), (0, 0));
+        }
+    }
+
+    /// Takes the records that inserted code has written.
+    fn drain(&mut self) {
+        if let Some(ring) = &mut self.ring {
+            ring.drain(self.memory, &mut self.recorder);
         }
     }
 

@@ -187,6 +187,8 @@ impl Warp {
             at += 1;
         }
         self.groups.retain(|group| group.mask != 0);
+        // One order, whatever way led here: the schedule must not depend on it.
+        self.groups.sort_unstable_by_key(|group| group.mask.trailing_zeros());
     }
 
     /// Leaves only the lanes of the mask in a group; the others go on at `pc` in a group of their own.

@@ -133,13 +133,22 @@ impl Run {
 
     /// Runs it, whatever comes.
     pub(super) fn run(self) -> Ran {
+        self.run_with(Emulator::new())
+    }
+
+    /// Runs the instrumented text.
+    pub(super) fn run_instrumented(self) -> Ran {
+        self.run_with(Emulator::instrumented())
+    }
+
+    fn run_with(self, mut emulator: Emulator) -> Ran {
         let source = SourceFile::new("test.ptx", self.text.as_str()).unwrap();
         let parsed = crate::ptx::parse(source.text());
         assert!(parsed.errors.is_empty(), "{:?}\n{}", parsed.errors, self.text);
         let sites = SiteTable::new(&parsed.module);
         let mut kept = Kept::default();
         let program = Program { source: &source, module: &parsed.module, sites: &sites };
-        let outcome = Emulator::new().run(program, &self.plan, &self.options, &mut kept).unwrap();
+        let outcome = emulator.run(program, &self.plan, &self.options, &mut kept).unwrap();
         let records = unpack(&kept.units, |site| sites.sites()[site as usize].opcode.to_string());
         Ran { outcome, kept, records, text: self.text }
     }
