@@ -46,6 +46,12 @@ use record::Recorder;
 
 /// Threads that a block can have.
 const MOST_THREADS: u64 = 1024;
+/// Bytes of shared memory that a block can have, by the most generous device.
+const MOST_SHARED: u64 = 227 << 10;
+/// Bytes of local memory that a thread can have.
+const MOST_LOCAL: u64 = 512 << 10;
+/// Registers of a kernel.
+const MOST_REGISTERS: u32 = 1 << 18;
 
 /// Runs programs without a GPU.
 #[derive(Clone, Copy, Debug, Default)]
@@ -180,6 +186,17 @@ fn parameters(image: &Image, launch: &super::Launch, buffers: &[u64]) -> Result<
     }
     if launch.blocks() == 0 || launch.blocks() > u64::from(u32::MAX) {
         return refuse(format!("a grid of {} blocks", launch.blocks()));
+    }
+    let shared = image.shared_bytes.max(image.dynamic_base + u64::from(launch.shared));
+    if shared > MOST_SHARED {
+        return refuse(format!("{shared} bytes of shared memory, where {MOST_SHARED} are possible"));
+    }
+    let kernel = image.functions.get(image.kernel as usize);
+    let (local, registers) = kernel.map_or((0, 0), |k| (k.local_bytes, k.registers));
+    if local > MOST_LOCAL || registers > MOST_REGISTERS {
+        return refuse(format!(
+            "{local} bytes of local memory and {registers} registers are too many to emulate"
+        ));
     }
     if launch.args.len() != image.params.len() {
         let (given, wanted) = (launch.args.len(), image.params.len());

@@ -24,6 +24,9 @@ use crate::ptx::ast::{
 use crate::span::Span;
 use scope::Scopes;
 
+/// Bytes that one variable of a function may have; a damaged text must not exhaust memory.
+const LARGEST: u64 = 1 << 24;
+
 /// What decoding reads.
 pub(super) struct Input<'d, 'a> {
     pub(super) module: &'d Module<'a>,
@@ -167,8 +170,8 @@ impl<'a> Decoder<'_, 'a> {
         if function.kind == FunctionKind::Entry {
             let mut at = 0u64;
             for param in &function.params {
-                at = at.next_multiple_of(param.alignment().max(1));
-                let bytes = param.bytes().unwrap_or(0);
+                at = at.next_multiple_of(param.alignment().clamp(1, 1 << 16));
+                let bytes = param.bytes().unwrap_or(0).min(LARGEST);
                 self.image.params.push((at, bytes));
                 self.scopes.declare(param.name, Entity::Fixed { address: PARAM_WINDOW + at });
                 at += bytes;
@@ -197,9 +200,9 @@ impl<'a> Decoder<'_, 'a> {
     }
 
     fn local(&mut self, variable: &Variable<'a>) -> (u64, u64) {
-        let bytes = variable.bytes().unwrap_or(0);
+        let bytes = variable.bytes().unwrap_or(0).min(LARGEST);
         let offset = self.decoded.local_bytes.next_multiple_of(variable.alignment().clamp(1, 256));
-        self.decoded.local_bytes = offset.saturating_add(bytes);
+        self.decoded.local_bytes = offset.saturating_add(bytes).min(1 << 40);
         self.scopes.declare(variable.name, Entity::Frame { offset, bytes });
         (offset, bytes)
     }

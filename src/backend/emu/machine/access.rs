@@ -89,7 +89,7 @@ impl View<'_> {
             return Ok(bytes);
         }
         let what = if write { "store" } else { "load" };
-        let over = stop - end;
+        let over = stop.saturating_sub(end);
         let detail = if address >= end {
             let behind = address - end;
             format!(
@@ -397,8 +397,7 @@ fn pack(bytes: &[u8], unit: usize) -> u64 {
 impl Warp {
     /// Makes room for a lane's local memory up to `top`.
     pub(super) fn grow_local(&mut self, lane: usize, top: u64) -> Result<(), Halt> {
-        /// What the device allows a thread.
-        const MOST: u64 = 512 << 10;
+        const MOST: u64 = crate::backend::emu::MOST_LOCAL;
         if top > MOST {
             return Err(Halt::Fault {
                 kind: FaultKind::OutOfBounds,

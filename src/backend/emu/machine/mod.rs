@@ -219,13 +219,9 @@ impl<'m> Machine<'m> {
             let warps = (0..self.launch.warps()).map(|warp| {
                 let live = threads.saturating_sub(warp * 32).min(32);
                 let mask = if live >= 32 { u32::MAX } else { (1 << live) - 1 };
-                let mut tid = [[0; LANES]; 3];
-                for lane in 0..LANES {
-                    let thread = self.launch.thread_index(warp, lane as u32);
-                    for axis in 0..3 {
-                        tid[axis][lane] = u64::from(thread[axis]);
-                    }
-                }
+                let threads =
+                    std::array::from_fn::<_, LANES, _>(|lane| self.launch.thread_index(warp, lane as u32));
+                let tid = std::array::from_fn(|axis| threads.map(|thread| u64::from(thread[axis])));
                 Warp::new(
                     warp,
                     mask,

@@ -341,7 +341,7 @@ impl Core<'_> {
             block.warps[warp].groups[group].ran = block.warps[warp].steps;
             self.execute(block, warp, group, op)?;
             block.warps[warp].merge();
-            if executed % RUNTIME_OPS_PER_LOOK == 0
+            if executed.is_multiple_of(RUNTIME_OPS_PER_LOOK)
                 && self.deadline.is_some_and(|deadline| std::time::Instant::now() > deadline)
             {
                 return Err(Halt::Timeout);

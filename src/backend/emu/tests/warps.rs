@@ -52,7 +52,7 @@ fn votes_matches_and_reductions() {
         lanes(&format!("{odd}vote.sync.uni.pred %p2, %p1, -1;\nselp.b32 %r0, 1, 0, %p2;")),
         each(|_| 0)
     );
-    let by_two = |l: u32| if l % 2 == 0 { 0x5555_5555 } else { 0xaaaa_aaaa };
+    let by_two = |l: u32| if l & 1 == 0 { 0x5555_5555 } else { 0xaaaa_aaaa };
     assert_eq!(lanes(&format!("{odd}match.any.sync.b32 %r0, %r2, -1;")), each(by_two));
     assert_eq!(lanes(&format!("{odd}match.all.sync.b32 %r0|%p2, %r2, -1;")), each(|_| 0));
     assert_eq!(lanes("match.all.sync.b32 %r0, 7, -1;"), each(|_| u32::MAX));
