@@ -54,8 +54,13 @@ pub(super) enum Code {
     Fence,
     /// Nothing at all.
     Nothing,
-    /// To a label, then to a position.
-    Branch(u32),
+    /// To a label, which decoding replaces by a position.
+    Branch {
+        /// Where to.
+        target: u32,
+        /// Backwards, over an access that may wait for others.
+        spins: bool,
+    },
     /// `brx.idx`
     BranchTable(Src, Box<[u32]>),
     /// A call.
@@ -104,6 +109,8 @@ pub(super) struct Transfer {
     pub(super) unit: u32,
     /// The elements' registers.
     pub(super) values: Values,
+    /// Neither weak nor read-only: others may be waited for with it.
+    pub(super) strong: bool,
     /// Loads extend the sign of narrow elements.
     pub(super) signed: bool,
 }
@@ -242,6 +249,8 @@ pub(super) enum StackOp {
 pub(super) struct Function {
     pub(super) entry: u32,
     pub(super) registers: u32,
+    /// Those that no inserted code declares.
+    pub(super) own_registers: u32,
     pub(super) predicates: u32,
     pub(super) local_bytes: u64,
     pub(super) params: Vec<Slot>,

@@ -6,20 +6,18 @@ use crate::span::Span;
 /// Inserted pieces of a text, sorted. A piece that begins where an original instruction ends (after its `;`) belongs
 /// to that instruction; any other belongs to the next original one.
 #[derive(Clone, Debug, Default)]
-pub struct Inserted {
+pub(super) struct Inserted {
     pieces: Vec<(Span, bool)>,
 }
 
 impl Inserted {
     /// Sorts out the pieces of a text.
-    pub fn new(text: &str, spans: &[Span]) -> Self {
+    pub(super) fn new(text: &str, spans: &[Span]) -> Self {
         let mut pieces: Vec<(Span, bool)> = spans
             .iter()
             .map(|span| {
                 let before = text.as_bytes().get(..span.start as usize).and_then(|b| b.last());
-                let inside = text.as_bytes().get(span.start as usize);
-                // At the end of a line, a piece follows what stands there.
-                (*span, before == Some(&b';') && inside.is_some())
+                (*span, before == Some(&b';'))
             })
             .collect();
         pieces.sort_unstable_by_key(|(span, _)| (span.start, span.end));
@@ -27,7 +25,7 @@ impl Inserted {
     }
 
     /// Whether a span lies in a piece.
-    pub fn holds(&self, span: Span) -> bool {
+    pub(super) fn holds(&self, span: Span) -> bool {
         self.piece(span).is_some()
     }
 

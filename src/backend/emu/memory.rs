@@ -5,6 +5,8 @@ use crate::backend::{FaultKind, Region};
 
 /// First address of global memory.
 pub(super) const GLOBAL_BASE: u64 = 0x7000_0000_0000;
+/// First address of what inserted code uses, apart so that the program's addresses stay the same.
+const RUNTIME_BASE: u64 = 0x7800_0000_0000;
 /// First address of constant memory.
 pub(super) const CONST_BASE: u64 = 0x5000_0000_0000;
 /// Kernel parameters as generic addresses.
@@ -31,6 +33,8 @@ pub(super) enum Kind {
     Variable,
     Const,
     Heap,
+    /// Of inserted code: no program may see it, and no report names it.
+    Runtime,
     /// Given back by `free`.
     Freed,
 }
@@ -51,12 +55,19 @@ pub(super) struct Memory {
     allocations: Vec<Allocation>,
     next_global: u64,
     next_const: u64,
+    next_runtime: u64,
     last: usize,
 }
 
 impl Default for Memory {
     fn default() -> Self {
-        Self { allocations: Vec::new(), next_global: GLOBAL_BASE, next_const: CONST_BASE, last: 0 }
+        Self {
+            allocations: Vec::new(),
+            next_global: GLOBAL_BASE,
+            next_const: CONST_BASE,
+            next_runtime: RUNTIME_BASE,
+            last: 0,
+        }
     }
 }
 
@@ -77,7 +88,11 @@ impl Memory {
         kind: Kind,
         align: u64,
     ) -> u64 {
-        let next = if kind == Kind::Const { &mut self.next_const } else { &mut self.next_global };
+        let next = match kind {
+            Kind::Const => &mut self.next_const,
+            Kind::Runtime => &mut self.next_runtime,
+            _ => &mut self.next_global,
+        };
         let base = next.next_multiple_of(align.clamp(ALIGN, 1 << 20));
         *next = base.saturating_add(data.len() as u64).saturating_add(GAP).next_multiple_of(ALIGN);
         let allocation = Allocation { base, data, name: name.into(), element, kind };
@@ -96,11 +111,6 @@ impl Memory {
     pub(super) fn at_mut(&mut self, base: u64) -> Option<&mut Allocation> {
         let at = self.allocations.binary_search_by_key(&base, |a| a.base).ok()?;
         self.allocations.get_mut(at)
-    }
-
-    /// The allocation with this name.
-    pub(super) fn named(&self, name: &str) -> Option<&Allocation> {
-        self.allocations.iter().find(|a| a.name == name)
     }
 
     /// Marks a heap allocation as given back; tells whether there was one.
@@ -148,6 +158,20 @@ impl Memory {
         let allocation = &mut self.allocations[self.last];
         let offset = (address - allocation.base) as usize;
         Ok(&mut allocation.data[offset..offset + size])
+    }
+
+    /// The allocation that holds an address, for reading and, unless it is constant, writing.
+    #[inline]
+    pub(super) fn around(&mut self, address: u64, write: bool) -> Option<(u64, &mut [u8])> {
+        if !self.holds(self.last, address, 1) {
+            self.last = self.allocations.partition_point(|a| a.base <= address).checked_sub(1)?;
+        }
+        let allocation = self.allocations.get_mut(self.last)?;
+        match allocation.kind {
+            Kind::Freed => None,
+            Kind::Const if write => None,
+            _ => Some((allocation.base, &mut allocation.data)),
+        }
     }
 
     #[inline]

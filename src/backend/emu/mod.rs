@@ -15,6 +15,7 @@
 mod decode;
 mod image;
 mod inserted;
+mod instrumented;
 mod machine;
 mod memory;
 mod ops;
@@ -29,25 +30,46 @@ mod tests;
 
 use std::time::Instant;
 
-pub use inserted::Inserted;
+use rustc_hash::FxHashMap;
 
 use super::{Arg, Backend, BackendError, LaunchInfo, Outcome, Plan, Program, RunOptions, Sink};
+use crate::abi::control::CONTROL_SYMBOL;
+use crate::instrument::{self, CallMode, SiteTable};
+use crate::ptx::ast::Module;
+use crate::span::Span;
 use image::Image;
+use inserted::Inserted;
+use instrumented::Room;
 use machine::{Machine, Setup};
 use memory::{Kind, Memory};
 use record::Recorder;
 
 /// Threads that a block can have.
 const MOST_THREADS: u64 = 1024;
+/// Bytes of shared memory that a block can have, by the most generous device.
+const MOST_SHARED: u64 = 227 << 10;
+/// Bytes of local memory that a thread can have.
+const MOST_LOCAL: u64 = 512 << 10;
+/// Registers of a kernel.
+const MOST_REGISTERS: u32 = 1 << 18;
 
-/// Runs the original text and writes the records itself.
+/// Runs programs without a GPU.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Emulator;
+pub struct Emulator {
+    instrumented: bool,
+}
 
 impl Emulator {
-    /// The emulator.
+    /// Runs the original text and writes the records itself.
     pub fn new() -> Self {
-        Self
+        Self::default()
+    }
+
+    /// Runs the instrumented text, device runtime included, and takes the records out of the ring it fills. Records
+    /// and results are those of a native run with the same seed; this is slower, and tests the instrumentation. Spans
+    /// of a `Stop` are of the instrumented text.
+    pub fn instrumented() -> Self {
+        Self { instrumented: true }
     }
 }
 
@@ -63,50 +85,81 @@ impl Backend for Emulator {
         options: &RunOptions,
         sink: &mut dyn Sink,
     ) -> Result<Outcome, BackendError> {
-        let mut memory = Memory::default();
-        let buffers = place_buffers(plan, &mut memory);
-        let layout = decode::lay_out(program.module, &mut memory);
-        let inserted = Inserted::default();
-        let input = decode::Input {
-            module: program.module,
-            layout: &layout,
-            sites: Some(program.sites),
-            inserted: &inserted,
-        };
-        let mut images: Vec<(&str, Image)> = Vec::new();
-        for launch in &plan.launches {
-            if !images.iter().any(|(kernel, _)| *kernel == launch.kernel) {
-                images.push((&launch.kernel, decode::image(&input, &launch.kernel)?));
-            }
-        }
-        let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
-        let mut stop = None;
-        for (index, launch) in (0..).zip(&plan.launches) {
-            let Some((_, image)) = images.iter().find(|(kernel, _)| *kernel == launch.kernel) else {
-                continue;
+        if !self.instrumented {
+            let text = Text {
+                module: program.module,
+                sites: Some(program.sites),
+                unlogged: begins(program.sites, |_| false),
+                inserted: &Inserted::default(),
             };
-            let params = parameters(image, launch, &buffers)?;
-            let setup = Setup {
-                image,
-                launch,
-                index,
-                params,
-                seed: options.seed,
-                deadline,
-                timeout: options.timeout,
-                hook: None,
-            };
-            let mut recorder = Recorder::new(sink);
-            recorder.begin(&LaunchInfo { index, regions: memory.regions() });
-            let mut machine = Machine::new(setup, &mut memory, recorder);
-            stop = machine.run();
-            machine.finish();
-            if stop.is_some() {
-                break;
-            }
+            return run(text, plan, options, sink);
         }
-        Ok(Outcome { buffers: contents(&buffers, &memory), stop })
+        let Program { source, module, sites } = program;
+        let instrumented = instrument::instrument(source.text(), module, sites, CallMode::Local)
+            .map_err(|error| BackendError::Unsupported { what: error.to_string(), at: error.span() })?;
+        let parsed = crate::ptx::parse(&instrumented.text);
+        let inserted = Inserted::new(&instrumented.text, &instrumented.inserted);
+        let unlogged = begins(&SiteTable::new(&parsed.module), |span| inserted.holds(span));
+        run(Text { module: &parsed.module, sites: None, unlogged, inserted: &inserted }, plan, options, sink)
     }
+}
+
+/// Where unlogged instructions begin, with their numbers; those of inserted code do not count.
+fn begins(sites: &SiteTable, inserted: impl Fn(Span) -> bool) -> FxHashMap<u32, u32> {
+    (0..).zip(sites.unlogged().iter().filter(|u| !inserted(u.span))).map(|(i, u)| (u.span.start, i)).collect()
+}
+
+/// What is run.
+struct Text<'r, 'a> {
+    module: &'r Module<'a>,
+    sites: Option<&'r SiteTable>,
+    unlogged: FxHashMap<u32, u32>,
+    inserted: &'r Inserted,
+}
+
+fn run(
+    text: Text<'_, '_>,
+    plan: &Plan,
+    options: &RunOptions,
+    sink: &mut dyn Sink,
+) -> Result<Outcome, BackendError> {
+    let mut memory = Memory::default();
+    let buffers = place_buffers(plan, &mut memory);
+    let Text { module, sites, unlogged, inserted } = text;
+    let layout = decode::lay_out(module, inserted, &mut memory);
+    let control = layout.named(CONTROL_SYMBOL).filter(|_| sites.is_none());
+    let room = control.map(|control| (Room::new(&mut memory), control));
+    let input = decode::Input { module, layout: &layout, sites, unlogged, inserted };
+    let mut images: Vec<(&str, Image)> = Vec::new();
+    for launch in &plan.launches {
+        if !images.iter().any(|(kernel, _)| *kernel == launch.kernel) {
+            images.push((&launch.kernel, decode::image(&input, &launch.kernel)?));
+        }
+    }
+    let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
+    let mut stop = None;
+    for (index, launch) in (0..).zip(&plan.launches) {
+        let Some((_, image)) = images.iter().find(|(kernel, _)| *kernel == launch.kernel) else { continue };
+        let setup = Setup {
+            image,
+            launch,
+            index,
+            params: parameters(image, launch, &buffers)?,
+            seed: options.seed,
+            deadline,
+            timeout: options.timeout,
+            ring: room.as_ref().map(|(room, control)| room.ring(&mut memory, *control)),
+        };
+        let mut recorder = Recorder::new(sink);
+        recorder.begin(&LaunchInfo { index, regions: memory.regions() });
+        let mut machine = Machine::new(setup, &mut memory, recorder);
+        stop = machine.run();
+        machine.finish();
+        if stop.is_some() {
+            break;
+        }
+    }
+    Ok(Outcome { buffers: contents(&buffers, &memory), stop })
 }
 
 /// Allocates the plan's buffers and tells their bases.
@@ -133,6 +186,17 @@ fn parameters(image: &Image, launch: &super::Launch, buffers: &[u64]) -> Result<
     }
     if launch.blocks() == 0 || launch.blocks() > u64::from(u32::MAX) {
         return refuse(format!("a grid of {} blocks", launch.blocks()));
+    }
+    let shared = image.shared_bytes.max(image.dynamic_base + u64::from(launch.shared));
+    if shared > MOST_SHARED {
+        return refuse(format!("{shared} bytes of shared memory, where {MOST_SHARED} are possible"));
+    }
+    let kernel = image.functions.get(image.kernel as usize);
+    let (local, registers) = kernel.map_or((0, 0), |k| (k.local_bytes, k.registers));
+    if local > MOST_LOCAL || registers > MOST_REGISTERS {
+        return refuse(format!(
+            "{local} bytes of local memory and {registers} registers are too many to emulate"
+        ));
     }
     if launch.args.len() != image.params.len() {
         let (given, wanted) = (launch.args.len(), image.params.len());

@@ -78,10 +78,10 @@ impl<'s> Recorder<'s> {
         }
     }
 
-    /// Takes a record that device code wrote.
-    pub(super) fn pass(&mut self, units: &[Unit]) {
+    /// Takes records that device code wrote.
+    pub(super) fn pass(&mut self, units: &[Unit], records: u64) {
         self.units.extend_from_slice(units);
-        self.records += 1;
+        self.records += records;
         if self.units.len() >= BATCH {
             self.flush();
         }

@@ -94,6 +94,60 @@ impl Regs<'_> {
         }
     }
 
+    /// `d = f(a)` for the lanes of the mask.
+    #[inline(always)]
+    pub(super) fn map1(&mut self, d: Dst, mask: u32, a: Src, f: impl Fn(u64) -> u64) {
+        if let (u32::MAX, Some(slot), Src::Reg(a)) = (mask, d.0, a) {
+            let a = &self.file[a as usize];
+            let out: Lanes = std::array::from_fn(|lane| f(a[lane]));
+            self.file[slot as usize] = out;
+            return;
+        }
+        let a = self.get(a);
+        self.set(d, mask, |lane| f(a[lane]));
+    }
+
+    /// `d = f(a, b)` for the lanes of the mask.
+    #[inline(always)]
+    pub(super) fn map2(&mut self, d: Dst, mask: u32, a: Src, b: Src, f: impl Fn(u64, u64) -> u64) {
+        if let (u32::MAX, Some(slot), Src::Reg(a)) = (mask, d.0, a) {
+            let row = &self.file[a as usize];
+            let out: Option<Lanes> = match b {
+                Src::Reg(b) => {
+                    let b = &self.file[b as usize];
+                    Some(std::array::from_fn(|lane| f(row[lane], b[lane])))
+                }
+                Src::Const(b) => Some(std::array::from_fn(|lane| f(row[lane], b))),
+                _ => None,
+            };
+            if let Some(out) = out {
+                self.file[slot as usize] = out;
+                return;
+            }
+        }
+        let (a, b) = (self.get(a), self.get(b));
+        self.set(d, mask, |lane| f(a[lane], b[lane]));
+    }
+
+    /// `d = f(a, b, c)` for the lanes of the mask.
+    #[inline(always)]
+    pub(super) fn map3(
+        &mut self,
+        d: Dst,
+        mask: u32,
+        (a, b, c): (Src, Src, Src),
+        f: impl Fn(u64, u64, u64) -> u64,
+    ) {
+        if let (u32::MAX, Some(slot), Src::Reg(a), Src::Reg(b), Src::Reg(c)) = (mask, d.0, a, b, c) {
+            let (a, b, c) = (&self.file[a as usize], &self.file[b as usize], &self.file[c as usize]);
+            let out: Lanes = std::array::from_fn(|lane| f(a[lane], b[lane], c[lane]));
+            self.file[slot as usize] = out;
+            return;
+        }
+        let (a, b, c) = (self.get(a), self.get(b), self.get(c));
+        self.set(d, mask, |lane| f(a[lane], b[lane], c[lane]));
+    }
+
     /// Writes the lanes of the mask.
     pub(super) fn set_pred(&mut self, dst: PredDst, mask: u32, bits: u32) {
         if let Some(slot) = dst.0 {

@@ -21,7 +21,7 @@ impl Rng {
 
     /// A value below `n`, which is at least 1.
     pub(super) fn below(&mut self, n: u32) -> u32 {
-        ((self.next() >> 32) * u64::from(n.max(1)) >> 32) as u32
+        (((self.next() >> 32) * u64::from(n.max(1))) >> 32) as u32
     }
 
     /// True once in `n` times.

@@ -2,6 +2,7 @@
 
 use rustc_hash::FxHashMap;
 
+use crate::backend::emu::inserted::Inserted;
 use crate::backend::emu::memory::{CODE_STRIDE, CODE_WINDOW, Kind, Memory};
 use crate::ptx::ast::{Block, InitValue, Module, Statement, VarSpace, Variable};
 
@@ -35,9 +36,11 @@ impl Layout {
 }
 
 /// Allocates and initialises the module's variables.
-pub(in super::super) fn lay_out(module: &Module<'_>, memory: &mut Memory) -> Layout {
+pub(in super::super) fn lay_out(module: &Module<'_>, inserted: &Inserted, memory: &mut Memory) -> Layout {
     let mut layout = Layout::default();
-    for function in module.functions() {
+    // Inserted functions come last, so that the others have the numbers that they have without.
+    let own = module.functions().filter(|f| !inserted.holds(f.span));
+    for function in own.chain(module.functions().filter(|f| inserted.holds(f.span))) {
         let next = u32::try_from(layout.function_names.len()).unwrap_or(u32::MAX);
         if !layout.numbers.contains_key(function.name.text) {
             layout.numbers.insert(function.name.text.into(), next);
@@ -61,7 +64,7 @@ pub(in super::super) fn lay_out(module: &Module<'_>, memory: &mut Memory) -> Lay
     }
     variables.retain(|(v, _)| matches!(v.space, VarSpace::Global | VarSpace::Const));
     for (variable, at_module) in &variables {
-        place(variable, *at_module, memory, &mut layout);
+        place(variable, *at_module, inserted.holds(variable.span), memory, &mut layout);
     }
     for (variable, _) in &variables {
         initialise(variable, memory, &layout);
@@ -86,14 +89,18 @@ fn size_of(variable: &Variable<'_>) -> u64 {
     variable.bytes().unwrap_or(0).max(values.saturating_mul(element)).min(1 << 32)
 }
 
-fn place(variable: &Variable<'_>, at_module: bool, memory: &mut Memory, layout: &mut Layout) {
+fn place(variable: &Variable<'_>, at_module: bool, runtime: bool, memory: &mut Memory, layout: &mut Layout) {
     let bytes = size_of(variable);
     let known = at_module.then(|| layout.by_name.get(variable.name.text).copied()).flatten();
     let base = match known {
         // Declared before: the larger of the two.
         Some(base) if memory.at(base).is_some_and(|a| a.data.len() as u64 >= bytes) => base,
         _ => {
-            let kind = if variable.space == VarSpace::Const { Kind::Const } else { Kind::Variable };
+            let kind = match variable.space {
+                _ if runtime => Kind::Runtime,
+                VarSpace::Const => Kind::Const,
+                _ => Kind::Variable,
+            };
             let data = vec![0; usize::try_from(bytes).unwrap_or(0)];
             let element = variable.element_bytes().max(1);
             memory.allocate(variable.name.text, element, data, kind, variable.alignment())

@@ -9,6 +9,8 @@ pub(super) use layout::{Layout, lay_out};
 pub(super) use operand::{Bad, Cx};
 pub(super) use scope::Entity;
 
+use rustc_hash::FxHashMap;
+
 use super::image::{Code, Function as Decoded, Image, LoggedSite, Op, Part, Slot};
 use super::inserted::Inserted;
 use super::memory::PARAM_WINDOW;
@@ -22,12 +24,17 @@ use crate::ptx::ast::{
 use crate::span::Span;
 use scope::Scopes;
 
+/// Bytes that one variable of a function may have; a damaged text must not exhaust memory.
+const LARGEST: u64 = 1 << 24;
+
 /// What decoding reads.
 pub(super) struct Input<'d, 'a> {
     pub(super) module: &'d Module<'a>,
     pub(super) layout: &'d Layout,
     /// Sites to log natively; none when the text logs by itself.
     pub(super) sites: Option<&'d SiteTable>,
+    /// Instructions that are not logged, by where they begin.
+    pub(super) unlogged: FxHashMap<u32, u32>,
     /// Code that instrumentation put in.
     pub(super) inserted: &'d Inserted,
 }
@@ -163,8 +170,8 @@ impl<'a> Decoder<'_, 'a> {
         if function.kind == FunctionKind::Entry {
             let mut at = 0u64;
             for param in &function.params {
-                at = at.next_multiple_of(param.alignment().max(1));
-                let bytes = param.bytes().unwrap_or(0);
+                at = at.next_multiple_of(param.alignment().clamp(1, 1 << 16));
+                let bytes = param.bytes().unwrap_or(0).min(LARGEST);
                 self.image.params.push((at, bytes));
                 self.scopes.declare(param.name, Entity::Fixed { address: PARAM_WINDOW + at });
                 at += bytes;
@@ -193,9 +200,9 @@ impl<'a> Decoder<'_, 'a> {
     }
 
     fn local(&mut self, variable: &Variable<'a>) -> (u64, u64) {
-        let bytes = variable.bytes().unwrap_or(0);
+        let bytes = variable.bytes().unwrap_or(0).min(LARGEST);
         let offset = self.decoded.local_bytes.next_multiple_of(variable.alignment().clamp(1, 256));
-        self.decoded.local_bytes = offset.saturating_add(bytes);
+        self.decoded.local_bytes = offset.saturating_add(bytes).min(1 << 40);
         self.scopes.declare(variable.name, Entity::Frame { offset, bytes });
         (offset, bytes)
     }
@@ -261,8 +268,12 @@ impl<'a> Decoder<'_, 'a> {
                 }
                 Statement::Block(inner) => self.block(inner),
                 Statement::Registers(registers) => {
+                    let before = self.decoded.registers;
                     for (name, count) in &registers.names {
                         self.register(*name, registers.ty.text, registers.vector, *count);
+                    }
+                    if !self.input.inserted.holds(registers.span) {
+                        self.decoded.own_registers += self.decoded.registers - before;
                     }
                 }
                 Statement::Variable(variable) => match variable.space {
@@ -291,11 +302,8 @@ impl<'a> Decoder<'_, 'a> {
         };
         let code = code.unwrap_or_else(|bad| Code::Poison(bad.into()));
         let span = instruction.span;
-        let sites = self.input.sites;
-        let site = sites.and_then(|sites| sites.at(span));
-        let unlogged = sites.and_then(|sites| {
-            sites.unlogged().iter().position(|unlogged| unlogged.span == span).map(position)
-        });
+        let site = self.input.sites.and_then(|sites| sites.at(span));
+        let unlogged = self.input.unlogged.get(&span.start).copied();
         self.image.ops.push(Op {
             code,
             guard,
@@ -316,11 +324,32 @@ impl<'a> Decoder<'_, 'a> {
         };
         for op in self.image.ops.iter_mut().skip(first) {
             match &mut op.code {
-                Code::Branch(label) => place(label),
+                Code::Branch { target, .. } => place(target),
                 Code::BranchTable(_, targets) => targets.iter_mut().for_each(place),
                 _ => {}
             }
         }
+        for at in first..self.image.ops.len() {
+            let Code::Branch { target, .. } = self.image.ops[at].code else { continue };
+            let body = self.image.ops.get(target as usize..at).unwrap_or_default();
+            let own = body.iter().filter(|op| op.part == Part::Original);
+            let may_wait = own.clone().count() <= SPIN && own.into_iter().any(may_wait);
+            if let Code::Branch { spins, .. } = &mut self.image.ops[at].code {
+                *spins = may_wait;
+            }
+        }
+    }
+}
+
+/// Instructions of a loop that may be a spin.
+const SPIN: usize = 256;
+
+/// Whether an instruction reads what others may be waited for with.
+fn may_wait(op: &Op) -> bool {
+    match &op.code {
+        Code::Memory(transfer) => transfer.strong,
+        Code::Atomic(_) | Code::Yield => true,
+        _ => false,
     }
 }
 

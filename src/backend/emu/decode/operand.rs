@@ -88,6 +88,9 @@ impl<'c, 'a> Cx<'c, 'a> {
             Operand::Name(word) => self.named(word.text, 0),
             Operand::Offset(word, offset, _) => self.named(word.text, offset.cast_unsigned()),
             Operand::Vector(items, _) if items.len() == 1 => self.value(&items[0], ty),
+            Operand::Not(inner, _) if matches!(**inner, Operand::Int(..)) => {
+                Ok(Src::Const(u64::from(matches!(**inner, Operand::Int(0, _)))))
+            }
             Operand::Not(inner, _) => match self.value(inner, ty)? {
                 Src::Pred(p) => Ok(Src::Pred(PredSrc { negated: !p.negated, ..p })),
                 _ => Err("`!` before what is no predicate".into()),
@@ -232,14 +235,6 @@ impl<'c, 'a> Cx<'c, 'a> {
             Element::Operand(operand) => self.value(operand, ty),
         };
         self.elements(index)?.into_iter().map(read).collect()
-    }
-
-    /// Bits of the register that an operand names.
-    pub(in super::super) fn register_bits(&self, operand: &Operand<'_>) -> Option<u32> {
-        match self.entity(operand)? {
-            Entity::Register { bits, .. } => Some(bits),
-            _ => None,
-        }
     }
 
     /// The state space among the modifiers.

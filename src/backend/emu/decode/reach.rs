@@ -147,7 +147,7 @@ pub(super) fn lay_out_shared(module: &Module<'_>, functions: &[&Function<'_>]) -
         let at = layout.bytes.next_multiple_of(variable.alignment().clamp(1, 1 << 16));
         layout.offsets.insert(key(variable.span), at);
         by_name.insert(variable.name.text, at);
-        layout.bytes = at.saturating_add(variable.bytes().unwrap_or(0));
+        layout.bytes = at.saturating_add(variable.bytes().unwrap_or(0)).min(1 << 40);
     }
     let align = variables.iter().filter(dynamic).map(|v| v.alignment()).max().unwrap_or(1);
     layout.dynamic_base = layout.bytes.next_multiple_of(align.clamp(16, 1 << 16));

@@ -8,8 +8,9 @@ use crate::backend::emu::image::{Address, Atomic, LoggedSite, Space, Transfer, V
 use crate::backend::emu::memory::{
     CONST_BASE, GLOBAL_BASE, LOCAL_WINDOW, Memory, PARAM_WINDOW, Refused, SHARED_WINDOW, WINDOW,
 };
-use crate::backend::emu::regs::{Src, lanes};
-use crate::backend::emu::types::extend;
+use crate::backend::emu::record::Recorder;
+use crate::backend::emu::regs::{Dst, Src, lanes};
+use crate::backend::emu::types::{extend, low};
 
 /// Where an address leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -88,7 +89,7 @@ impl View<'_> {
             return Ok(bytes);
         }
         let what = if write { "store" } else { "load" };
-        let over = stop - end;
+        let over = stop.saturating_sub(end);
         let detail = if address >= end {
             let behind = address - end;
             format!(
@@ -213,6 +214,28 @@ impl Core<'_> {
         let count = transfer.values.len();
         let size = unit * count;
         let space = transfer.address.space;
+        if let (Values::Store(from), Some(site)) = (&transfer.values, site) {
+            if site.payload.written {
+                stored_values(at, here, from, transfer.unit, mask, recorder);
+            }
+            // Nothing is learnt from a weak access, so that its record stands even if it may not be.
+            if !site.payload.tickets {
+                recorder.write(site, logged, who, (0, 0));
+            }
+        } else if let Some(site) = site
+            && !site.payload.tickets
+        {
+            recorder.write(site, logged, who, (0, 0));
+        }
+        let ticketed = site.filter(|site| site.payload.tickets);
+        let values = site.filter(|site| site.payload.read).map(|_| &mut *recorder);
+        if simple(transfer, at, here, mask, &addresses, memory, shared, values) {
+            if let Some(site) = ticketed {
+                let after = self.recorder.draw(site);
+                self.recorder.write(site, logged, who, (before, after));
+            }
+            return Ok(());
+        }
         match &transfer.values {
             Values::Load(to) => {
                 let Warp { local, local_top, file, .. } = at;
@@ -244,7 +267,6 @@ impl Core<'_> {
                 }
                 let Warp { local, local_top, .. } = at;
                 let mut view = View { memory, shared, local, local_top, params };
-                let wants_value = site.is_some_and(|site| site.payload.written);
                 for lane in lanes(mask) {
                     let address = addresses[lane];
                     let place = locate(space, address);
@@ -255,13 +277,10 @@ impl Core<'_> {
                     for (row, bytes) in values.iter().zip(bytes.chunks_exact_mut(unit)) {
                         write(bytes, row[lane]);
                     }
-                    if wants_value {
-                        recorder.written[lane] = pack(bytes, unit);
-                    }
                 }
             }
         }
-        if let Some(site) = site {
+        if let Some(site) = ticketed {
             let after = self.recorder.draw(site);
             self.recorder.write(site, logged, who, (before, after));
         }
@@ -338,6 +357,25 @@ impl Core<'_> {
     }
 }
 
+/// The values that a store leaves, for its record.
+fn stored_values(at: &Warp, here: Group, from: &[Src], unit: u32, mask: u32, recorder: &mut Recorder<'_>) {
+    if let [src] = from {
+        let values = operand(at, here, *src);
+        for (to, value) in recorder.written.iter_mut().zip(values) {
+            *to = low(value, unit * 8);
+        }
+        return;
+    }
+    let mut rows = [[0; LANES]; 8];
+    for (row, src) in rows.iter_mut().zip(from) {
+        *row = operand(at, here, *src);
+    }
+    for lane in lanes(mask) {
+        let elements = rows.map(|row| row[lane]);
+        recorder.written[lane] = packed_value(elements.get(..from.len()).unwrap_or_default(), unit);
+    }
+}
+
 /// The value that stands for an access in its record.
 fn pack(bytes: &[u8], unit: usize) -> u64 {
     if bytes.len() <= 8 {
@@ -359,8 +397,7 @@ fn pack(bytes: &[u8], unit: usize) -> u64 {
 impl Warp {
     /// Makes room for a lane's local memory up to `top`.
     pub(super) fn grow_local(&mut self, lane: usize, top: u64) -> Result<(), Halt> {
-        /// What the device allows a thread.
-        const MOST: u64 = 512 << 10;
+        const MOST: u64 = crate::backend::emu::MOST_LOCAL;
         if top > MOST {
             return Err(Halt::Fault {
                 kind: FaultKind::OutOfBounds,
@@ -375,4 +412,120 @@ impl Warp {
         }
         Ok(())
     }
+}
+
+/// The common case: one element of 4 or 8 bytes, all lanes in the block's shared memory or in one allocation. Tells
+/// whether it was that, and done.
+#[inline]
+#[expect(clippy::too_many_arguments, reason = "the parts of a core and a warp, borrowed apart")]
+fn simple(
+    transfer: &Transfer,
+    at: &mut Warp,
+    here: Group,
+    mask: u32,
+    addresses: &Lanes,
+    memory: &mut Memory,
+    shared: &mut [u8],
+    recorder: Option<&mut Recorder<'_>>,
+) -> bool {
+    let first = addresses[mask.trailing_zeros() as usize & 31];
+    let write = matches!(transfer.values, Values::Store(_));
+    let (base, bytes) = match locate(transfer.address.space, first) {
+        (Place::Shared, at) => (first.wrapping_sub(at), shared),
+        (Place::Global, at) => match memory.around(at, write) {
+            Some(found) => found,
+            None => return false,
+        },
+        _ => return false,
+    };
+    match &transfer.values {
+        Values::Load(to) => {
+            let [Dst(Some(slot))] = **to else { return false };
+            let row = &mut at.file[(here.base + slot) as usize];
+            let done = match transfer.unit {
+                4 if transfer.signed => gather::<4>(bytes, base, addresses, mask, row, |b| {
+                    extend(u64::from(u32::from_le_bytes(b)), 32)
+                }),
+                4 => gather::<4>(bytes, base, addresses, mask, row, |b| u64::from(u32::from_le_bytes(b))),
+                8 => gather::<8>(bytes, base, addresses, mask, row, u64::from_le_bytes),
+                _ => false,
+            };
+            if let (true, Some(recorder)) = (done, recorder) {
+                let low = if transfer.unit == 4 { 0xffff_ffff } else { u64::MAX };
+                for (to, from) in recorder.read.iter_mut().zip(row.iter()) {
+                    *to = from & low;
+                }
+            }
+            done
+        }
+        Values::Store(from) => {
+            let [src] = **from else { return false };
+            let values = operand(at, here, src);
+            match transfer.unit {
+                4 => scatter::<4>(bytes, base, addresses, mask, |lane| (values[lane] as u32).to_le_bytes()),
+                8 => scatter::<8>(bytes, base, addresses, mask, |lane| values[lane].to_le_bytes()),
+                _ => false,
+            }
+        }
+    }
+}
+
+/// Whether all lanes' elements lie in the memory, at multiples of their size from its base.
+#[inline(always)]
+fn all_inside<const N: usize>(bytes: &[u8], base: u64, addresses: &Lanes, mask: u32) -> bool {
+    let Some(last) = (bytes.len() as u64).checked_sub(N as u64) else { return false };
+    let mut outside = 0u32;
+    for (lane, address) in addresses.iter().enumerate() {
+        let offset = address.wrapping_sub(base);
+        outside |= u32::from(offset > last || offset & (N as u64 - 1) != 0) << lane;
+    }
+    outside & mask == 0
+}
+
+#[inline(always)]
+fn gather<const N: usize>(
+    bytes: &[u8],
+    base: u64,
+    addresses: &Lanes,
+    mask: u32,
+    row: &mut Lanes,
+    value: impl Fn([u8; N]) -> u64,
+) -> bool {
+    if !all_inside::<N>(bytes, base, addresses, mask) {
+        return false;
+    }
+    let element = |lane: usize| {
+        let at = addresses[lane].wrapping_sub(base) as usize;
+        bytes.get(at..).and_then(|bytes| bytes.first_chunk::<N>()).map_or(0, |bytes| value(*bytes))
+    };
+    if mask == u32::MAX {
+        for (lane, to) in row.iter_mut().enumerate() {
+            *to = element(lane);
+        }
+    } else {
+        for lane in lanes(mask) {
+            row[lane] = element(lane);
+        }
+    }
+    true
+}
+
+#[inline(always)]
+fn scatter<const N: usize>(
+    bytes: &mut [u8],
+    base: u64,
+    addresses: &Lanes,
+    mask: u32,
+    value: impl Fn(usize) -> [u8; N],
+) -> bool {
+    if !all_inside::<N>(bytes, base, addresses, mask) {
+        return false;
+    }
+    for lane in lanes(mask) {
+        let at = addresses[lane].wrapping_sub(base) as usize;
+        if let Some(to) = bytes.get_mut(at..).and_then(|bytes| bytes.first_chunk_mut::<N>()) {
+            *to = value(lane);
+        }
+    }
+    true
 }

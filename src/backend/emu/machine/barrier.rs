@@ -4,7 +4,7 @@
 
 use super::warp::{State, Warp};
 use super::{Block, Core, Halt, by_value, is_arrive};
-use crate::abi::{LANES, barrier_word};
+use crate::abi::barrier_word;
 use crate::backend::FaultKind;
 use crate::backend::emu::image::{BarrierOp, Code, LoggedSite, ReduceOutput};
 
@@ -53,9 +53,7 @@ impl Core<'_> {
         let mask = block.warps[warp].groups[group].mask;
         let count = |lane: usize| counts.as_ref().map(|counts| counts[lane] as u32);
         if let Some(site) = site {
-            for lane in 0..LANES {
-                self.recorder.a[lane] = barrier_word(ids[lane] as u32, count(lane));
-            }
+            self.recorder.a = std::array::from_fn(|lane| barrier_word(ids[lane] as u32, count(lane)));
             self.recorder.write(site, mask, block.who(warp), (0, 0));
         }
         let parts = by_value(mask, |lane| (ids[lane] as u32, count(lane).unwrap_or(0)));

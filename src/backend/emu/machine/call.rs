@@ -11,6 +11,8 @@ use crate::backend::emu::types::low;
 
 /// Calls above a kernel.
 const DEEPEST: u32 = 4096;
+/// Registers of all frames of a warp.
+const MOST_ROWS: usize = 1 << 19;
 
 /// Where one frame of a lane is.
 #[derive(Clone, Copy)]
@@ -101,7 +103,7 @@ impl Core<'_> {
                 let addresses = self.value(block, warp, group, *address);
                 let number = |lane: usize| {
                     let offset = addresses[lane].wrapping_sub(CODE_WINDOW);
-                    (offset % CODE_STRIDE == 0).then_some(offset / CODE_STRIDE)
+                    offset.is_multiple_of(CODE_STRIDE).then_some(offset / CODE_STRIDE)
                 };
                 let parts = by_value(mask, number);
                 let here = block.warps[warp].groups[group];
@@ -146,6 +148,10 @@ impl Core<'_> {
         let base = here.base + caller.0;
         let pred_base = here.pred_base + caller.1;
         let rows = (base + callee.registers) as usize;
+        if rows > MOST_ROWS {
+            let detail = "the registers of nested calls are too many: too deep a recursion".into();
+            return Err(Halt::Fault { kind: FaultKind::Device, lane: None, detail });
+        }
         if at.file.len() < rows {
             at.file.resize(rows, [0; LANES]);
         }

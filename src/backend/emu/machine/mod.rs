@@ -14,6 +14,7 @@ mod warp;
 use std::time::{Duration, Instant};
 
 use super::image::{Code, Image, Part};
+use super::instrumented::Ring;
 use super::memory::Memory;
 use super::record::{Recorder, Who};
 use super::regs::lanes;
@@ -33,6 +34,8 @@ const RESIDENT: u64 = 264;
 const WINDOW: u64 = 64;
 /// Bytes of registers, shared and local memory of resident blocks.
 const RESIDENT_BYTES: u64 = 512 << 20;
+/// Resident warps up to which the schedule is fine-grained.
+const FINE_WARPS: u64 = 128;
 /// Steps between two looks at the clock.
 const STEPS_PER_LOOK: u64 = 4096;
 
@@ -59,9 +62,6 @@ impl Block {
     }
 }
 
-/// Called when inserted code sleeps: the host may look after its rings.
-pub(super) type Hook<'m> = &'m mut dyn FnMut(&mut Memory);
-
 /// What all blocks share.
 struct Core<'m> {
     image: &'m Image,
@@ -73,7 +73,8 @@ struct Core<'m> {
     clock: u64,
     /// Unlogged instructions that were executed.
     unlogged: Vec<u32>,
-    hook: Option<Hook<'m>>,
+    /// Where inserted code writes records.
+    ring: Option<Ring>,
     deadline: Option<Instant>,
 }
 
@@ -84,6 +85,8 @@ pub(super) struct Machine<'m> {
     blocks: Vec<Block>,
     next_block: u64,
     resident: usize,
+    /// Few warps, so that short bursts do not cost much.
+    fine: bool,
     timeout: Option<Duration>,
 }
 
@@ -96,12 +99,12 @@ pub(super) struct Setup<'m> {
     pub(super) seed: u64,
     pub(super) deadline: Option<Instant>,
     pub(super) timeout: Option<Duration>,
-    pub(super) hook: Option<Hook<'m>>,
+    pub(super) ring: Option<Ring>,
 }
 
 impl<'m> Machine<'m> {
     pub(super) fn new(setup: Setup<'m>, memory: &'m mut Memory, recorder: Recorder<'m>) -> Self {
-        let Setup { image, launch, index, params, seed, deadline, timeout, hook } = setup;
+        let Setup { image, launch, index, params, seed, deadline, timeout, ring } = setup;
         let total = (image.dynamic_base + u64::from(launch.shared)).max(image.shared_bytes);
         let env = LaunchEnv {
             grid: launch.grid,
@@ -111,7 +114,7 @@ impl<'m> Machine<'m> {
             total_shared: u32::try_from(total).unwrap_or(u32::MAX),
         };
         let kernel = &image.functions[image.kernel as usize];
-        let warp = u64::from(kernel.registers) * 256 + kernel.local_bytes * 32 + 4096;
+        let warp = u64::from(kernel.own_registers) * 256 + kernel.local_bytes * 32 + 4096;
         let block = warp * u64::from(launch.warps()) + total;
         let fits = (RESIDENT_BYTES / block.max(1)).max(1);
         let blocks = launch.blocks();
@@ -125,7 +128,7 @@ impl<'m> Machine<'m> {
             rng: Rng::new(seed ^ u64::from(index).wrapping_mul(0xA076_1D64_78BD_642F)),
             clock: 0,
             unlogged: Vec::new(),
-            hook,
+            ring,
             deadline,
         };
         Self {
@@ -134,6 +137,7 @@ impl<'m> Machine<'m> {
             blocks: Vec::new(),
             next_block: 0,
             resident: usize::try_from(resident).unwrap_or(1),
+            fine: resident.saturating_mul(u64::from(launch.warps())) <= FINE_WARPS,
             timeout,
         }
     }
@@ -157,7 +161,9 @@ impl<'m> Machine<'m> {
             }
             self.core.rng.shuffle(&mut order);
             for &(slot, warp) in &order {
-                if let Err(halt) = self.turn(slot, warp) {
+                let turn = self.turn(slot, warp);
+                self.core.drain();
+                if let Err(halt) = turn {
                     return Some(self.stop(halt, slot, warp));
                 }
             }
@@ -177,12 +183,6 @@ impl<'m> Machine<'m> {
         self.core.recorder.end(self.core.unlogged);
     }
 
-    /// Steps made so far: instructions of the program executed by groups of lanes.
-    #[cfg(test)]
-    pub(super) fn steps(&self) -> u64 {
-        self.core.clock
-    }
-
     /// One burst of a warp.
     fn turn(&mut self, slot: usize, warp: usize) -> Result<(), Halt> {
         let rng = &mut self.core.rng;
@@ -195,9 +195,11 @@ impl<'m> Machine<'m> {
         if rng.one_in(128) {
             at.delay = 1 + rng.below(24);
         }
-        let burst = match rng.below(8) {
-            0 => 1 + rng.below(4),
-            1..=4 => 8 + rng.below(56),
+        // Fine interleavings where they are cheap; long bursts where warps would push each other out of the cache.
+        let burst = match (rng.below(8), self.fine) {
+            (0..=2, true) | (0, false) => 1 + rng.below(4),
+            (3..=5, true) => 1 + rng.below(24),
+            (6, true) | (1..=4, false) => 8 + rng.below(56),
             _ => 64 + rng.below(448),
         };
         if !at.started {
@@ -217,13 +219,9 @@ impl<'m> Machine<'m> {
             let warps = (0..self.launch.warps()).map(|warp| {
                 let live = threads.saturating_sub(warp * 32).min(32);
                 let mask = if live >= 32 { u32::MAX } else { (1 << live) - 1 };
-                let mut tid = [[0; LANES]; 3];
-                for lane in 0..LANES {
-                    let thread = self.launch.thread_index(warp, lane as u32);
-                    for axis in 0..3 {
-                        tid[axis][lane] = u64::from(thread[axis]);
-                    }
-                }
+                let threads =
+                    std::array::from_fn::<_, LANES, _>(|lane| self.launch.thread_index(warp, lane as u32));
+                let tid = std::array::from_fn(|axis| threads.map(|thread| u64::from(thread[axis])));
                 Warp::new(
                     warp,
                     mask,
@@ -303,6 +301,13 @@ impl Core<'_> {
         for (site, offset) in &self.image.shared_sites {
             self.recorder.a[0] = TAG_SHARED | offset;
             self.recorder.write(*site, 1, block.who(0), (0, 0));
+        }
+    }
+
+    /// Takes the records that inserted code has written.
+    fn drain(&mut self) {
+        if let Some(ring) = &mut self.ring {
+            ring.drain(self.memory, &mut self.recorder);
         }
     }
 

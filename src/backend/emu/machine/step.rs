@@ -52,38 +52,32 @@ impl Core<'_> {
             let Some(op) = at.groups.get(group).and_then(|g| Warp::op(&image.ops, g)) else {
                 return Ok((used + 1, After::Changed));
             };
-            if op.part != Part::Original {
-                self.whole_step(block, warp, group)?;
-                return Ok((used + 1, After::Changed));
-            }
-            at.steps += 1;
-            at.groups[group].ran = at.steps;
-            self.clock += 1;
             used += 1;
-            let after = self.execute(block, warp, group, op)?;
-            match after {
-                After::Next if alone => {}
-                After::Next => {
-                    block.warps[warp].merge();
-                    return Ok((used, after));
+            at.steps += 1;
+            self.clock += 1;
+            let after = if op.part == Part::Original {
+                at.groups[group].ran = at.steps;
+                let lanes = at.groups[group].mask;
+                let after = self.execute(block, warp, group, op)?;
+                // What follows an instruction belongs to it.
+                let next = image.ops.get(block.warps[warp].groups.get(group).map_or(0, |g| g.pc) as usize);
+                if next.is_some_and(|op| op.part == Part::After) {
+                    self.inserted(block, warp, lanes, is_boundary)?;
+                    After::Changed
+                } else {
+                    after
                 }
-                After::Changed if block.warps[warp].groups.len() == 1 && alone => {
-                    if block.warps[warp].groups[0].state != State::Ready {
-                        return Ok((used, after));
-                    }
-                }
-                _ => {
-                    if alone {
-                        block.warps[warp].parted(&mut self.rng);
-                    }
-                    return Ok((used, after));
-                }
+            } else {
+                self.whole_step(block, warp, group)?
+            };
+            let at = &mut block.warps[warp];
+            at.merge();
+            if alone && at.groups.len() > 1 {
+                at.parted(&mut self.rng);
             }
-            // What follows an instruction belongs to it.
-            let next = block.warps[warp].groups.get(group).and_then(|g| Warp::op(&image.ops, g));
-            if next.is_some_and(|op| op.part == Part::After) {
-                self.finish_step(block, warp, block.warps[warp].groups[group].mask)?;
-                return Ok((used, After::Changed));
+            let still_alone = alone && matches!(at.groups.as_slice(), [one] if one.state == State::Ready);
+            if after == After::Yield || !still_alone {
+                return Ok((used, after));
             }
         }
         Ok((used, After::Next))
@@ -121,12 +115,15 @@ impl Core<'_> {
                 };
                 compute(&mut regs, mask);
             }
-            Code::Branch(target) => {
+            Code::Branch { target, spins } => {
                 if mask != here.mask {
                     at.split(group, mask, here.pc + 1);
                 }
                 at.groups[group].pc = *target;
                 at.merge();
+                if *spins && at.groups.len() > 1 {
+                    at.spun(&mut self.rng);
+                }
                 return Ok(After::Changed);
             }
             Code::Memory(transfer) => self.transfer(block, warp, here, transfer, mask, op.site)?,
@@ -174,11 +171,6 @@ impl Core<'_> {
                 return Ok(After::Next);
             }
             Code::Yield => {
-                if op.part != Part::Original
-                    && let Some(hook) = &mut self.hook
-                {
-                    hook(self.memory);
-                }
                 at.groups[group].pc += 1;
                 return Ok(After::Yield);
             }
@@ -301,41 +293,26 @@ impl Core<'_> {
 
     /// A step of an instrumented text: the inserted code before an instruction, the instruction by the lanes that
     /// came for it, and the inserted code after it. Nobody else runs meanwhile.
-    fn whole_step(&mut self, block: &mut Block, warp: usize, group: usize) -> Result<(), Halt> {
-        let at = &mut block.warps[warp];
-        at.steps += 1;
-        self.clock += 1;
-        let lanes = at.groups[group].mask;
+    fn whole_step(&mut self, block: &mut Block, warp: usize, group: usize) -> Result<After, Halt> {
+        let image = self.image;
+        let lanes = block.warps[warp].groups[group].mask;
         self.inserted(block, warp, lanes, |part| part == Part::Original)?;
         // Whoever of these lanes is at the instruction executes it now.
         let at = &mut block.warps[warp];
-        let steps = at.steps;
         let Some(group) = at.groups.iter().position(|g| g.mask & lanes != 0 && g.state == State::Ready)
         else {
-            return Ok(());
+            return Ok(After::Changed);
         };
-        at.groups[group].ran = steps;
+        at.groups[group].ran = at.steps;
         // Others that were there already run later.
-        let others = at.groups[group].mask & !lanes;
-        if others != 0 {
+        if at.groups[group].mask & !lanes != 0 {
             let pc = at.groups[group].pc;
             at.split(group, lanes, pc);
         }
-        let image = self.image;
-        let Some(op) = Warp::op(&image.ops, &block.warps[warp].groups[group]) else { return Ok(()) };
-        let before = block.warps[warp].groups.len();
-        self.execute(block, warp, group, op)?;
-        if block.warps[warp].groups.len() > before {
-            block.warps[warp].parted(&mut self.rng);
-        }
-        self.finish_step(block, warp, lanes)
-    }
-
-    /// Runs the inserted code that follows an instruction.
-    fn finish_step(&mut self, block: &mut Block, warp: usize, lanes: u32) -> Result<(), Halt> {
+        let Some(op) = Warp::op(&image.ops, &at.groups[group]) else { return Ok(After::Changed) };
+        let after = self.execute(block, warp, group, op)?;
         self.inserted(block, warp, lanes, is_boundary)?;
-        block.warps[warp].merge();
-        Ok(())
+        Ok(after)
     }
 
     /// Runs inserted code of these lanes until all are where they shall be, wait, or have ended.
@@ -364,7 +341,7 @@ impl Core<'_> {
             block.warps[warp].groups[group].ran = block.warps[warp].steps;
             self.execute(block, warp, group, op)?;
             block.warps[warp].merge();
-            if executed % RUNTIME_OPS_PER_LOOK == 0
+            if executed.is_multiple_of(RUNTIME_OPS_PER_LOOK)
                 && self.deadline.is_some_and(|deadline| std::time::Instant::now() > deadline)
             {
                 return Err(Halt::Timeout);

@@ -5,6 +5,9 @@ use crate::abi::{LANES, Lanes};
 use crate::backend::emu::image::Op;
 use crate::backend::emu::rng::Rng;
 
+/// Steps that a group may make once it has waited too long.
+const AFTER_WAITING: u64 = 64;
+
 /// Where a lane returns to.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Frame {
@@ -121,7 +124,7 @@ impl Warp {
 
     /// The group to run next: deepest frame first, then lowest position, so that structured code meets again. The
     /// schedule lets others go first now and then, and nobody waits for ever.
-    pub(super) fn pick(&self) -> Option<usize> {
+    pub(super) fn pick(&mut self) -> Option<usize> {
         if let [group] = self.groups.as_slice() {
             return (group.state == State::Ready).then_some(0);
         }
@@ -134,6 +137,7 @@ impl Warp {
         }
         let (oldest, group) = ready().min_by_key(|(_, g)| g.ran)?;
         if self.steps.saturating_sub(group.ran) > self.patience {
+            self.favour = (group.mask, self.steps + AFTER_WAITING);
             return Some(oldest);
         }
         ready().min_by_key(|(_, g)| (u32::MAX - g.depth, g.pc)).map(|(at, _)| at)
@@ -147,7 +151,18 @@ impl Warp {
         {
             self.favour = (group.mask, self.steps + 1 + u64::from(rng.below(96)));
         }
-        self.patience = 64 << rng.below(6);
+        self.patience = 128 << rng.below(6);
+    }
+
+    /// Called when a group may have waited in vain for others: sometimes it makes room for the one that ran last
+    /// the longest time ago.
+    pub(super) fn spun(&mut self, rng: &mut Rng) {
+        if self.steps >= self.favour.1 && rng.one_in(2) {
+            let ready = self.groups.iter().filter(|g| g.state == State::Ready);
+            if let Some(oldest) = ready.min_by_key(|g| g.ran) {
+                self.favour = (oldest.mask, self.steps + 1 + u64::from(rng.below(48)));
+            }
+        }
     }
 
     /// Unites ready groups that are at the same place.
@@ -172,6 +187,8 @@ impl Warp {
             at += 1;
         }
         self.groups.retain(|group| group.mask != 0);
+        // One order, whatever way led here: the schedule must not depend on it.
+        self.groups.sort_unstable_by_key(|group| group.mask.trailing_zeros());
     }
 
     /// Leaves only the lanes of the mask in a group; the others go on at `pc` in a group of their own.

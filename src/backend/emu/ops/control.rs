@@ -9,7 +9,7 @@ use crate::ptx::ast::Operand;
 /// `bra`
 pub(super) fn bra(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     match cx.entity(cx.operand(0)?) {
-        Some(Entity::Label(label)) => Ok(Code::Branch(label)),
+        Some(Entity::Label(label)) => Ok(Code::Branch { target: label, spins: false }),
         _ => Err("a branch to what is no label".into()),
     }
 }

@@ -36,7 +36,7 @@ pub(super) fn high(a: u64, b: u64, ty: Ty) -> u64 {
         let product = i128::from(extend(a, bits).cast_signed()) * i128::from(extend(b, bits).cast_signed());
         low((product >> bits) as u64, bits)
     } else {
-        low((u128::from(low(a, bits)) * u128::from(low(b, bits)) >> bits) as u64, bits)
+        low(((u128::from(low(a, bits)) * u128::from(low(b, bits))) >> bits) as u64, bits)
     }
 }
 

@@ -23,6 +23,10 @@ fn vector(cx: &Cx<'_, '_>) -> usize {
     }
 }
 
+fn strong(cx: &Cx<'_, '_>) -> bool {
+    cx.one_of(&["volatile", "relaxed", "acquire", "release", "mmio"]).is_some()
+}
+
 /// `ld`, `ldu`
 pub(super) fn ld(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let ty = cx.ty()?;
@@ -33,7 +37,7 @@ pub(super) fn ld(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     }
     let values = Values::Load(to.into());
     let address = cx.address(1)?;
-    Ok(Code::Memory(Box::new(Transfer { address, unit, values, signed: ty.is_signed() })))
+    Ok(Code::Memory(Box::new(Transfer { address, unit, values, strong: strong(cx), signed: ty.is_signed() })))
 }
 
 /// `st`
@@ -55,5 +59,5 @@ pub(super) fn st(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
         return cx.refuse();
     }
     let values = Values::Store(from.into());
-    Ok(Code::Memory(Box::new(Transfer { address, unit, values, signed: false })))
+    Ok(Code::Memory(Box::new(Transfer { address, unit, values, strong: strong(cx), signed: false })))
 }

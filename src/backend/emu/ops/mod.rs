@@ -159,18 +159,12 @@ fn ternary<A: Word, R: Word>(
 
 /// A register operation of one source.
 fn lanewise1(d: Dst, a: Src, f: impl Fn(u64) -> u64 + Send + Sync + 'static) -> Code {
-    compute(move |regs, mask| {
-        let a = regs.get(a);
-        regs.set(d, mask, |lane| f(a[lane]));
-    })
+    compute(move |regs, mask| regs.map1(d, mask, a, &f))
 }
 
 /// A register operation of two sources.
 fn lanewise2(d: Dst, a: Src, b: Src, f: impl Fn(u64, u64) -> u64 + Send + Sync + 'static) -> Code {
-    compute(move |regs, mask| {
-        let (a, b) = (regs.get(a), regs.get(b));
-        regs.set(d, mask, |lane| f(a[lane], b[lane]));
-    })
+    compute(move |regs, mask| regs.map2(d, mask, a, b, &f))
 }
 
 /// A register operation of three sources.
@@ -181,10 +175,7 @@ fn lanewise3(
     c: Src,
     f: impl Fn(u64, u64, u64) -> u64 + Send + Sync + 'static,
 ) -> Code {
-    compute(move |regs, mask| {
-        let (a, b, c) = (regs.get(a), regs.get(b), regs.get(c));
-        regs.set(d, mask, |lane| f(a[lane], b[lane], c[lane]));
-    })
+    compute(move |regs, mask| regs.map3(d, mask, (a, b, c), &f))
 }
 
 /// A register operation of any shape.

@@ -42,7 +42,7 @@ pub(super) fn mov(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
                 for (at, part) in (0u32..).zip(&parts) {
                     let part = regs.get(*part);
                     for (to, from) in packed.iter_mut().zip(part) {
-                        *to |= low(from, width) << (at * width & 63);
+                        *to |= low(from, width) << ((at * width) & 63);
                     }
                 }
                 regs.set(d, mask, |lane| packed[lane]);
@@ -66,7 +66,7 @@ fn plain(d: Dst, a: Src, bits: u32) -> Code {
 fn unpack(cx: &Cx<'_, '_>, parts: Vec<Dst>, words: Vec<Src>, bits: u32) -> Result<Code, Bad> {
     let count = u32::try_from(parts.len()).unwrap_or(1).max(1);
     let width = bits / count;
-    if width == 0 || width > 64 || bits.min(64) % width != 0 {
+    if width == 0 || width > 64 || !bits.min(64).is_multiple_of(width) {
         return cx.refuse();
     }
     let per_word = (bits.min(64) / width) as usize;

@@ -24,7 +24,7 @@ pub(super) fn prmt(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
         (0..4).fold(0, |word, i| {
             let selector = match mode {
                 0 => c >> (4 * i) & 15,
-                1 => at + i & 7,
+                1 => (at + i) & 7,
                 2 => at.wrapping_sub(i) & 7,
                 3 => at,
                 4 => at.max(i),
