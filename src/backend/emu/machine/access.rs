@@ -153,12 +153,19 @@ fn operand(at: &Warp, here: Group, src: Src) -> Lanes {
 }
 
 impl Core<'_> {
-    fn addresses(&self, at: &Warp, here: Group, address: &Address) -> Lanes {
-        let mut addresses = operand(at, here, address.base);
-        if address.offset != 0 {
-            addresses.iter_mut().for_each(|a| *a = a.wrapping_add(address.offset));
+    fn addresses(at: &Warp, here: Group, address: &Address) -> Lanes {
+        let offset = address.offset;
+        match address.base {
+            Src::Narrow(slot) => {
+                let row = &at.file[(here.base + slot) as usize];
+                std::array::from_fn(|lane| (row[lane] & 0xffff_ffff).wrapping_add(offset))
+            }
+            Src::Reg(slot) => {
+                let row = &at.file[(here.base + slot) as usize];
+                std::array::from_fn(|lane| row[lane].wrapping_add(offset))
+            }
+            base => operand(at, here, base).map(|a| a.wrapping_add(offset)),
         }
-        addresses
     }
 
     /// Which lanes' accesses are logged, with `a` filled in.
@@ -202,7 +209,7 @@ impl Core<'_> {
         let who = block.who(warp);
         let Block { shared, warps, .. } = block;
         let at = &mut warps[warp];
-        let addresses = self.addresses(at, here, &transfer.address);
+        let addresses = Self::addresses(at, here, &transfer.address);
         let logged = match site {
             Some(_) => self.logged(transfer.address.space, mask, &addresses),
             None => 0,
@@ -300,7 +307,7 @@ impl Core<'_> {
         let who = block.who(warp);
         let Block { shared, warps, .. } = block;
         let at = &mut warps[warp];
-        let addresses = self.addresses(at, here, &atomic.address);
+        let addresses = Self::addresses(at, here, &atomic.address);
         let logged = match site {
             Some(_) => self.logged(atomic.address.space, mask, &addresses),
             None => 0,
@@ -482,6 +489,15 @@ fn all_inside<const N: usize>(bytes: &[u8], base: u64, addresses: &Lanes, mask: 
     outside & mask == 0
 }
 
+/// The step from lane to lane, if all addresses are such a progression.
+#[inline(always)]
+fn progression(addresses: &Lanes) -> Option<u64> {
+    let (first, step) = (addresses[0], addresses[1].wrapping_sub(addresses[0]));
+    let off = (0..LANES)
+        .fold(0, |off, lane| off | (addresses[lane] ^ first.wrapping_add(step.wrapping_mul(lane as u64))));
+    (off == 0).then_some(step)
+}
+
 #[inline(always)]
 fn gather<const N: usize>(
     bytes: &[u8],
@@ -491,6 +507,28 @@ fn gather<const N: usize>(
     row: &mut Lanes,
     value: impl Fn([u8; N]) -> u64,
 ) -> bool {
+    if mask == u32::MAX
+        && let Some(step) = progression(addresses)
+    {
+        let offset = addresses[0].wrapping_sub(base);
+        let aligned = offset & (N as u64 - 1) == 0;
+        let from = usize::try_from(offset).ok().filter(|_| aligned).and_then(|at| bytes.get(at..));
+        match step {
+            0 => {
+                let Some(element) = from.and_then(|from| from.first_chunk::<N>()) else { return false };
+                *row = [value(*element); LANES];
+                return true;
+            }
+            _ if step == N as u64 => {
+                let Some(from) = from.filter(|from| from.len() >= N * LANES) else { return false };
+                for (to, element) in row.iter_mut().zip(from.as_chunks::<N>().0) {
+                    *to = value(*element);
+                }
+                return true;
+            }
+            _ => {}
+        }
+    }
     if !all_inside::<N>(bytes, base, addresses, mask) {
         return false;
     }
@@ -518,6 +556,16 @@ fn scatter<const N: usize>(
     mask: u32,
     value: impl Fn(usize) -> [u8; N],
 ) -> bool {
+    if mask == u32::MAX && progression(addresses) == Some(N as u64) {
+        let offset = addresses[0].wrapping_sub(base);
+        let aligned = offset & (N as u64 - 1) == 0;
+        let to = usize::try_from(offset).ok().filter(|_| aligned).and_then(|at| bytes.get_mut(at..));
+        let Some(to) = to.filter(|to| to.len() >= N * LANES) else { return false };
+        for (lane, element) in to.as_chunks_mut::<N>().0.iter_mut().enumerate().take(LANES) {
+            *element = value(lane);
+        }
+        return true;
+    }
     if !all_inside::<N>(bytes, base, addresses, mask) {
         return false;
     }
