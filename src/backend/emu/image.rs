@@ -245,7 +245,7 @@ pub(super) enum StackOp {
 }
 
 /// A decoded function.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Function {
     pub(super) entry: u32,
     pub(super) registers: u32,
