@@ -86,8 +86,10 @@ fn progression(mask: u32, values: &Lanes) -> Option<(u64, i32)> {
     if mask == u32::MAX {
         // All lanes: a loop without branches.
         let step = i64::from(stride).cast_unsigned();
-        let expected = |lane: usize| first.wrapping_add(step.wrapping_mul(lane as u64));
-        let off = values.iter().enumerate().fold(0, |off, (lane, value)| off | (value ^ expected(lane)));
+        let mut off = 0;
+        for lane in 1..LANES {
+            off |= values[lane].wrapping_sub(values[lane - 1]) ^ step;
+        }
         return (off == 0).then_some((first, stride));
     }
     let mut expected = values[second];
