@@ -3,7 +3,7 @@
 use super::common::simple;
 use super::warp::{Group, Warp};
 use super::{Block, Core, Halt};
-use crate::abi::{LANES, Lanes, TAG_SHARED, packed_value};
+use crate::abi::{LANES, Lanes, SHARED_OFFSET, TAG_SHARED, packed_value};
 use crate::backend::FaultKind;
 use crate::backend::emu::image::{Address, Atomic, LoggedSite, Space, Transfer, Values};
 use crate::backend::emu::memory::{
@@ -91,7 +91,12 @@ impl View<'_> {
         }
         let what = if write { "store" } else { "load" };
         let over = stop.saturating_sub(end);
-        let detail = if address >= end {
+        let detail = if address > i64::MAX.cast_unsigned() {
+            let before = address.wrapping_neg();
+            format!(
+                "{what} of {size} bytes at {address:#x}, {before} bytes before the start of {name} ({end} bytes)"
+            )
+        } else if address >= end {
             let behind = address - end;
             format!(
                 "{what} of {size} bytes at {address:#x}, {behind} bytes behind the end of {name} ({end} bytes)"
@@ -177,7 +182,7 @@ impl Core<'_> {
                 mask
             }
             Space::Shared => {
-                self.recorder.a = addresses.map(|a| a | TAG_SHARED);
+                self.recorder.a = addresses.map(|a| a & SHARED_OFFSET | TAG_SHARED);
                 mask
             }
             Space::Local | Space::Const | Space::Param => 0,
@@ -186,7 +191,7 @@ impl Core<'_> {
                 for lane in lanes(mask) {
                     let (place, address) = locate(space, addresses[lane]);
                     self.recorder.a[lane] = match place {
-                        Place::Shared => address | TAG_SHARED,
+                        Place::Shared => address & SHARED_OFFSET | TAG_SHARED,
                         Place::Global if !(CONST_BASE..GLOBAL_BASE).contains(&address) => address,
                         _ => continue,
                     };
