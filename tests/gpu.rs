@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ptxrace::abi::{Record, TAG_SHARED, Unit, barrier_word, decode};
 use ptxrace::backend::gpu::{Gpu, RingSizes};
@@ -85,6 +85,20 @@ impl<'j> Job<'j> {
     }
 
     fn run(&self) -> Result<Ran, BackendError> {
+        let mut collected = Collected::default();
+        let (outcome, sites) = self.run_into(&mut collected)?;
+        let mut warps = BTreeMap::<_, Vec<_>>::new();
+        let (mut at, mut records) = (0, 0);
+        while let Some(record) = decode(&collected.units[at..]).unwrap() {
+            at += record.units().len();
+            records += 1;
+            warps.entry((record.block(), record.warp())).or_default().push(logged(&sites, record));
+        }
+        assert_eq!(records, collected.ends.iter().map(|end| end.records).sum::<u64>());
+        Ok(Ran { outcome, collected, warps, records })
+    }
+
+    fn run_into(&self, sink: &mut dyn Sink) -> Result<(Outcome, SiteTable), BackendError> {
         let text = format!("{HEADER}{}", self.body);
         let source = SourceFile::new("test.ptx", text).unwrap();
         let parsed = parse(source.text());
@@ -105,18 +119,9 @@ impl<'j> Job<'j> {
             }],
         };
         let mut gpu = Gpu::with_rings(self.rings)?;
-        let mut collected = Collected::default();
         let program = Program { source: &source, module: &parsed.module, sites: &sites };
-        let outcome = gpu.run(program, &plan, &self.options, &mut collected)?;
-        let mut warps = BTreeMap::<_, Vec<_>>::new();
-        let (mut at, mut records) = (0, 0);
-        while let Some(record) = decode(&collected.units[at..]).unwrap() {
-            at += record.units().len();
-            records += 1;
-            warps.entry((record.block(), record.warp())).or_default().push(logged(&sites, record));
-        }
-        assert_eq!(records, collected.ends.iter().map(|end| end.records).sum::<u64>());
-        Ok(Ran { outcome, collected, warps, records })
+        let outcome = gpu.run(program, &plan, &self.options, sink)?;
+        Ok((outcome, sites))
     }
 }
 
@@ -340,6 +345,46 @@ fn a_kernel_that_only_ends_runs() {
     let body = ".visible .entry k(.param .u64 out) { trap_free: bra done; done: exit; }";
     let ran = Job::new(body, 1, 1, 1).run().unwrap();
     assert_eq!(ran.records, 1);
+}
+
+/// Counts and forgets.
+#[derive(Default)]
+struct Count {
+    units: u64,
+    records: u64,
+}
+
+impl Sink for Count {
+    fn begin(&mut self, _: &LaunchInfo) {}
+
+    fn records(&mut self, units: &[Unit]) {
+        self.units += units.len() as u64;
+    }
+
+    fn end(&mut self, end: &LaunchEnd) {
+        self.records += end.records;
+    }
+}
+
+/// No test of anything, but a number to know: how fast records come when nobody looks at them.
+#[test]
+#[ignore = "needs a GPU"]
+fn throughput() {
+    let job = Job::new(LOOP, 528, 256, 528 * 256);
+    for _ in 0..2 {
+        let mut count = Count::default();
+        let started = Instant::now();
+        job.run_into(&mut count).unwrap();
+        let seconds = started.elapsed().as_secs_f64();
+        let (records, bytes) = (count.records as f64, count.units as f64 * 16.0);
+        println!(
+            "{} records, {:.1} bytes each, in {seconds:.3} s: {:.1} M records/s, {:.2} GB/s",
+            count.records,
+            bytes / records,
+            records / seconds / 1e6,
+            bytes / seconds / 1e9
+        );
+    }
 }
 
 /// Runs one of the tests below in another process, where it may spoil the device.

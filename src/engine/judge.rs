@@ -195,16 +195,16 @@ impl Judge<'_> {
                 .is_some_and(|warp| warp.has_met(b.lane, a.lane, facts.entry.time))
     }
 
-    /// The earlier thread had exited before a barrier that the later one passed. The ISA gives no edge; in practice the
-    /// barrier comes after its accesses.
+    /// The earlier thread had exited, and a barrier that the later one passed since counted it as arrived. The ISA gives no
+    /// edge; in practice the barrier comes after its accesses.
     fn exited_before_barrier(&self, facts: &Facts<'_>, relation: Relation) -> bool {
         if relation > Relation::Block {
             return false;
         }
         let (a, b) = (facts.earlier(), facts.later());
-        let exit = self.block.warps.get(usize::from(a.warp)).and_then(|warp| warp.exit_phase(a.lane));
+        let absent = self.block.warps.get(usize::from(a.warp)).and_then(|warp| warp.absent_phase(a.lane));
         let passed = self.block.warps.get(usize::from(b.warp)).map_or(0, |warp| warp.passed_phase);
-        exit.is_some_and(|phase| passed > phase)
+        absent.is_some_and(|phase| passed >= phase)
     }
 
     fn distance(&self, facts: &Facts<'_>, relation: Relation) -> (Rule, Missing) {

@@ -284,7 +284,9 @@ impl Handler for Core {
                 }
                 block.barriers.insert(arrival.id, know);
             }
-            Event::BarrierDone { block, id, waiters } => self.block(block).release(block, id, waiters),
+            Event::BarrierDone { block, id, waiters, absent } => {
+                self.block(block).release(block, id, waiters, absent);
+            }
             Event::WarpBarrier { block, warp: warp_index, mask } => {
                 let Some(warp) = self.block(block).warps.get_mut(usize::from(warp_index)) else { return };
                 let mut know = clock::Know::new(block);
@@ -304,10 +306,8 @@ impl Handler for Core {
                     self.blocks.remove(&index);
                     return;
                 }
-                let block = self.block(index);
-                let phase = block.phase;
-                if let Some(warp) = block.warps.get_mut(usize::from(warp)) {
-                    warp.exit(mask, phase);
+                if let Some(warp) = self.block(index).warps.get_mut(usize::from(warp)) {
+                    warp.exited |= mask;
                 }
             }
             Event::SharedVariable { site, offset } => self.shared_variable(site, offset),

@@ -121,8 +121,8 @@ pub(super) struct Warp {
     pub(super) interval: u32,
     /// `met[a][b]`: the time of lane b when it last met lane a at a `.sync` instruction.
     met: Option<Box<[[Time; 32]; 32]>>,
-    /// For each exited lane, how many barriers the block had completed.
-    exit_phase: Option<Box<[u32; 32]>>,
+    /// For each exited lane, the block's count of completed barriers at the first one that it counted as arrived for.
+    absent_phase: Option<Box<[u32; 32]>>,
     /// The block's count of completed barriers when this warp last passed one.
     pub(super) passed_phase: u32,
 }
@@ -138,7 +138,7 @@ impl Warp {
             exited: 0,
             interval: 0,
             met: None,
-            exit_phase: None,
+            absent_phase: None,
             passed_phase: 0,
         }
     }
@@ -220,20 +220,19 @@ impl Warp {
         self.met.as_ref().is_some_and(|met| met[usize::from(a) & 31][usize::from(b) & 31] >= time)
     }
 
-    pub(super) fn exit(&mut self, mask: u32, phase: u32) {
-        self.exited |= mask;
-        let phases = self.exit_phase.get_or_insert_with(|| Box::new([0; 32]));
+    /// Exited lanes counted as arrived at the block's barrier number `phase`.
+    fn absent(&mut self, mask: u32, phase: u32) {
+        let phases = self.absent_phase.get_or_insert_with(|| Box::new([u32::MAX; 32]));
         for (lane, at) in phases.iter_mut().enumerate() {
             if mask >> lane & 1 != 0 {
-                *at = phase;
+                *at = phase.min(*at);
             }
         }
     }
 
-    /// The block's barrier count when a lane exited.
-    pub(super) fn exit_phase(&self, lane: u8) -> Option<u32> {
-        let exited = self.exited >> lane & 1 != 0;
-        self.exit_phase.as_ref().filter(|_| exited).map(|phases| phases[usize::from(lane) & 31])
+    /// The first barrier of the block that counted this lane as arrived because it had exited.
+    pub(super) fn absent_phase(&self, lane: u8) -> Option<u32> {
+        self.absent_phase.as_ref().map(|phases| phases[usize::from(lane) & 31])
     }
 }
 
@@ -277,7 +276,7 @@ impl Block {
     }
 
     /// A barrier completes for its waiters.
-    pub(super) fn release(&mut self, index: u32, id: u32, waiters: &[(u8, u32)]) {
+    pub(super) fn release(&mut self, index: u32, id: u32, waiters: &[(u8, u32)], absent: &[(u8, u32)]) {
         let mut know = self.barriers.remove(&id).unwrap_or_else(|| Know::new(index));
         // All waiters go on from one time, so that a whole block's clock is one number.
         let latest =
@@ -290,6 +289,11 @@ impl Block {
         }
         let know = Arc::new(know);
         self.phase += 1;
+        for (warp, mask) in absent {
+            if let Some(warp) = self.warps.get_mut(usize::from(*warp)) {
+                warp.absent(*mask, self.phase);
+            }
+        }
         for (warp, mask) in waiters {
             let Some(warp) = self.warps.get_mut(usize::from(*warp)) else { continue };
             warp.time = time + 1;

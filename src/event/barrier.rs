@@ -109,6 +109,16 @@ impl Phase {
         waiters
     }
 
+    /// Exited lanes that count as arrived although they did not come, by warp. A barrier with a count has none.
+    pub(super) fn absent(&self, threads: Threads<'_>) -> Vec<(u8, u32)> {
+        if self.arrivals.iter().any(|a| a.count.is_some()) {
+            return Vec::new();
+        }
+        let exited = threads.exited.iter().enumerate();
+        let absent = exited.map(|(warp, exited)| (warp as u8, exited & !self.arrived_lanes(warp)));
+        absent.filter(|(_, mask)| *mask != 0).collect()
+    }
+
     /// The first arrival that waits.
     pub(super) fn first_waiting(&self) -> Option<Arrival> {
         self.arrivals.iter().find(|a| a.kind != BarrierKind::Arrive).map(|a| a.arrival)

@@ -57,6 +57,8 @@ pub enum Event<'r> {
         id: u32,
         /// Lanes that waited, by warp.
         waiters: &'r [(u8, u32)],
+        /// Lanes that had exited and so counted as arrived, by warp.
+        absent: &'r [(u8, u32)],
     },
     /// Lanes have met at `bar.warp.sync`.
     WarpBarrier {

@@ -111,7 +111,8 @@ struct WarpKey {
     warp: u8,
 }
 
-/// Which tickets have arrived.
+/// Which tickets belong to operations that have been replayed or are in the pool. One that waits behind a barrier in its
+/// queue has arrived, but what comes after it must wait as well.
 #[derive(Debug)]
 struct Watermark {
     next: u64,
@@ -130,7 +131,7 @@ impl Watermark {
         }
     }
 
-    /// Whether all tickets up to this one have arrived.
+    /// Whether all tickets up to this one are.
     fn covers(&self, ticket: u64) -> bool {
         ticket < self.next
     }
@@ -277,10 +278,6 @@ impl Orderer {
             self.damaged = self.damaged.or(Some(DecodeError::Length { units, need: units }));
             return;
         }
-        if let Some((before, after)) = record.tickets() {
-            self.watermark.note(before);
-            self.watermark.note(after);
-        }
         let geometry = self.geometry;
         let block = self.blocks.entry(key.block).or_insert_with(|| BlockState::new(geometry));
         let warp = &mut block.warps[usize::from(key.warp)];
@@ -316,6 +313,10 @@ impl Orderer {
             self.damaged = self.damaged.or(Some(DecodeError::Length { units, need: units }));
             return Replayed::Done;
         };
+        if let Some((before, after)) = record.tickets() {
+            self.watermark.note(before);
+            self.watermark.note(after);
+        }
         match role {
             Role::Weak(access) => {
                 if access.writes() && !self.values.is_empty() {
@@ -323,10 +324,12 @@ impl Orderer {
                 }
                 handler.event(Event::Access { record: *record, ranks: all_ranks(record) });
             }
-            // A strong operation goes straight through when it is the only one in flight, else by the pool.
+            // A strong operation goes straight through when it is the only one in flight, else by the pool. A warp that
+            // is ready but has not gone on may hold an earlier one.
             Role::Strong(access) => {
                 let after = record.tickets().map_or(0, |tickets| tickets.1);
-                if !self.pool.is_empty() || !self.watermark.covers(after) {
+                let alone = self.pool.is_empty() && self.ready.is_empty();
+                if !alone || !self.watermark.covers(after) {
                     return Replayed::Left(record.mask());
                 }
                 let ranks = self.runnable(&access, record, record.mask());
@@ -589,12 +592,13 @@ impl Orderer {
             return;
         };
         let waiters = phase.waiters();
+        let absent = phase.absent(threads);
         phase.reset();
         for (warp, mask) in &waiters {
             block.warps[usize::from(*warp)].waiting &= !mask;
             self.ready.push(WarpKey { block: block_id, warp: *warp });
         }
-        handler.event(Event::BarrierDone { block: block_id, id, waiters: &waiters });
+        handler.event(Event::BarrierDone { block: block_id, id, waiters: &waiters, absent: &absent });
     }
 
     fn gather(

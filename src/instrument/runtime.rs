@@ -6,22 +6,33 @@ use crate::abi::control::{
     COUNTER_STRIDE, OFFSET_DATA, OFFSET_DROPPED_RECORDS, OFFSET_DROPPED_UNITS, OFFSET_RING_MASK,
     OFFSET_TAILS, OFFSET_TICKETS,
 };
-use crate::abi::{BY_LANES, LAP, Payload};
+use crate::abi::{BY_LANES, HAS_A, HAS_READ, HAS_TICKETS, HAS_WRITTEN, LAP, Payload};
 
 const CONTROL: &str = include_str!("runtime/control.ptx");
 const TICKET: &str = include_str!("runtime/ticket.ptx");
+const REGISTERS: &str = include_str!("runtime/registers.ptx");
 const GROUP: &str = include_str!("runtime/group.ptx");
 const SAME_TICKET: &str = include_str!("runtime/same_ticket.ptx");
-const RANK: &str = include_str!("runtime/rank.ptx");
 const PROGRESSION: &str = include_str!("runtime/progression.ptx");
 const AGREE: &str = include_str!("runtime/agree.ptx");
 const AFTER: &str = include_str!("runtime/after.ptx");
+const UNITS: &str = include_str!("runtime/units.ptx");
+const PLACE: &str = include_str!("runtime/place.ptx");
 const RESERVE: &str = include_str!("runtime/reserve.ptx");
+const SHARE: &str = include_str!("runtime/share.ptx");
+const HEADER: &str = include_str!("runtime/header.ptx");
+const TOGETHER: &str = include_str!("runtime/together.ptx");
 const CHOOSE: &str = include_str!("runtime/choose.ptx");
 const PUT: &str = include_str!("runtime/put.ptx");
-const AGAIN: &str = include_str!("runtime/again.ptx");
+const NEXT: &str = include_str!("runtime/next.ptx");
 const LANE: &str = include_str!("runtime/lane.ptx");
 const LANE_SECOND: &str = include_str!("runtime/lane_second.ptx");
+const ALONE: &str = include_str!("runtime/alone.ptx");
+const ALONE_BEGIN: &str = include_str!("runtime/alone_begin.ptx");
+const ALONE_HEADER: &str = include_str!("runtime/alone_header.ptx");
+const ALONE_FIRST: &str = include_str!("runtime/alone_first.ptx");
+const ALONE_VALUE: &str = include_str!("runtime/alone_value.ptx");
+const ALONE_NEXT: &str = include_str!("runtime/alone_next.ptx");
 const END: &str = include_str!("runtime/end.ptx");
 
 /// Which functions are needed.
@@ -54,6 +65,10 @@ impl Runtime {
         if self.tickets {
             text.push_str(TICKET);
             names.push("__ptxrace_ticket".to_owned());
+        }
+        if !self.payloads.is_empty() {
+            text.push_str(&alone());
+            names.push("__ptxrace_alone".to_owned());
         }
         for payload in &self.payloads {
             text.push_str(&function(*payload));
@@ -104,6 +119,7 @@ fn function(payload: Payload) -> String {
         text.push_str(&format!(", .param .b64 __ptxrace_{parameter}"));
     }
     text.push_str(")\n{\n");
+    text.push_str(REGISTERS);
     for parameter in &parameters {
         text.push_str(&format!("\t.reg .b64 %{parameter}, %{parameter}_first, %{parameter}_stride;\n"));
         text.push_str(&format!("\tld.param.b64 %{parameter}, [__ptxrace_{parameter}];\n"));
@@ -112,18 +128,26 @@ fn function(payload: Payload) -> String {
     if payload.tickets {
         text.push_str(SAME_TICKET);
     }
-    text.push_str(RANK);
+    text.push_str("\tand.pred %fit, %same, %same;\n");
     for value in &values {
         text.push_str(&PROGRESSION.replace("$V", value));
     }
-    if !values.is_empty() {
-        text.push_str(AGREE);
-    }
+    let given = |set, name: &'static str| if set { name } else { "0" };
+    let agree = AGREE
+        .replace("$A", given(payload.a, "%a"))
+        .replace("$READ", given(payload.read, "%read"))
+        .replace("$WRITTEN", given(payload.written, "%written"))
+        .replace("$BEFORE", given(payload.tickets, "%before"));
+    text.push_str(&agree);
     if payload.tickets {
-        text.push_str("\t.reg .b64 %after;\n");
         text.push_str(AFTER);
     }
-    text.push_str(RESERVE);
+    text.push_str(UNITS);
+    text.push_str(PLACE);
+    text.push_str("\tmov.b64 %base, 0;\n\t@!%lead bra __ptxrace_reserved;\n");
+    for piece in [RESERVE, SHARE, HEADER, TOGETHER] {
+        text.push_str(piece);
+    }
     let choose = |at: usize, lo: &str, hi: &str| {
         CHOOSE.replace("$AT", &at.to_string()).replace("$LO", lo).replace("$HI", hi)
     };
@@ -134,7 +158,7 @@ fn function(payload: Payload) -> String {
         text.push_str(&choose(head + index, &format!("{value}_first"), &format!("{value}_stride")));
     }
     text.push_str(PUT);
-    text.push_str(AGAIN);
+    text.push_str(NEXT);
     if !values.is_empty() {
         let lo = match (payload.read, payload.written) {
             (true, _) => "%read",
@@ -155,4 +179,24 @@ fn function(payload: Payload) -> String {
         .replace("$PER_LANE", &per_lane.to_string())
         .replace("$FLAGS_BY_LANES", &(flags | BY_LANES >> 32).to_string())
         .replace("$FLAGS", &flags.to_string())
+}
+
+/// The function that logs a record of one lane, whatever its payload.
+fn alone() -> String {
+    let mut text =
+        [ALONE, REGISTERS, ALONE_BEGIN, PLACE, RESERVE, ALONE_HEADER, HEADER, ALONE_FIRST, PUT].concat();
+    let values = [
+        ("before", HAS_TICKETS, "%after"),
+        ("a", HAS_A, "0"),
+        ("read", HAS_READ, "0"),
+        ("written", HAS_WRITTEN, "0"),
+    ];
+    for (value, flag, hi) in values {
+        let load = format!("ld.param.b64 %ulo, [__ptxrace_{value}];");
+        let begin = ALONE_VALUE.replace("$LOAD", &load).replace("$HI", hi);
+        let begin = begin.replace("$FLAG", &(flag >> 32).to_string());
+        text.push_str(&[begin.as_str(), PUT, ALONE_NEXT].concat().replace("$V", value));
+    }
+    text.push_str(END);
+    text.replace("$TICKETS_FLAG", &(HAS_TICKETS >> 32).to_string())
 }

@@ -444,8 +444,8 @@ pub(super) struct Kernel<'m> {
 }
 
 impl Kernel<'_> {
-    /// Starts it. The arguments are the parameters' bytes in order; there must be as many as the kernel takes, each at
-    /// least as large.
+    /// Starts it. The arguments are the parameters' bytes in order, checked against the kernel before: there must be as
+    /// many as it takes, each as large.
     pub(super) fn launch(&self, stream: &Stream<'_>, shape: Shape, arguments: &[Vec<u8>]) -> Result<()> {
         let set = |attribute, value| {
             // SAFETY: the function's module is loaded.

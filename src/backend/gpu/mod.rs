@@ -108,6 +108,7 @@ impl Backend for Gpu {
             return Err(BackendError::Plan(format!("the loaded module has no `{CONTROL_SYMBOL}`")));
         }
         for (index, launch) in (0u32..).zip(&plan.launches) {
+            check_arguments(program, launch)?;
             let kernel = kernel(&module, launch)?;
             let unlogged = reach::unlogged(program.module, program.sites, &launch.kernel);
             if let Some(stop) = run.launch(index, launch, &kernel, unlogged, sink)? {
@@ -163,6 +164,32 @@ fn regions(
         }
     }
     Ok(regions)
+}
+
+/// The driver reads each parameter's bytes from where it is told, so there must be as many.
+fn check_arguments(program: Program<'_>, launch: &Launch) -> Result<(), BackendError> {
+    let refuse = |what: String| Err(BackendError::Plan(format!("kernel `{}`: {what}", launch.kernel)));
+    let Some(kernel) = program.module.entries().find(|entry| entry.name.text == launch.kernel) else {
+        return refuse("the module has no such entry".into());
+    };
+    let (given, wanted) = (launch.args.len(), kernel.params.len());
+    if given != wanted {
+        return refuse(format!("{given} arguments, where {wanted} parameters are"));
+    }
+    for (arg, parameter) in launch.args.iter().zip(&kernel.params) {
+        let bytes = match arg {
+            Arg::Value(value) => value.len() as u64,
+            Arg::Buffer(_) => size_of::<u64>() as u64,
+        };
+        if parameter.bytes() != Some(bytes) {
+            let wanted = parameter.bytes().unwrap_or(0);
+            return refuse(format!(
+                "an argument of {bytes} bytes for `{}`, which has {wanted}",
+                parameter.name.text
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn kernel<'m>(module: &'m Module<'m>, launch: &Launch) -> Result<Kernel<'m>, BackendError> {

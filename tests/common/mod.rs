@@ -1,0 +1,115 @@
+//! What the data-driven tests share: finding samples, loading them, running them on the emulator.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ptxrace::abi::{Unit, decode};
+use ptxrace::backend::{Backend, LaunchEnd, LaunchInfo, Outcome, Plan, Program, RunOptions, Sink};
+use ptxrace::engine::{Engine, Report};
+use ptxrace::instrument::SiteTable;
+use ptxrace::session::launch::{LaunchRequest, resolve};
+use ptxrace::session::{parse, read};
+
+/// The repository's root.
+pub fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// All programs with a launch file under a folder, sorted, by their launch file.
+pub fn programs(folder: &str) -> Vec<PathBuf> {
+    fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(dir).expect("a folder of the repository") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                walk(&path, out);
+            } else if path.extension().is_some_and(|e| e == "toml") && path.with_extension("ptx").exists() {
+                out.push(path);
+            }
+        }
+    }
+    let mut out = Vec::new();
+    walk(&root().join(folder), &mut out);
+    out.sort();
+    out
+}
+
+/// A short name for a launch file.
+pub fn name(path: &Path) -> String {
+    path.strip_prefix(root()).unwrap_or(path).with_extension("").display().to_string()
+}
+
+/// Records of one launch, with what was said around them.
+#[derive(Clone, Debug, Default)]
+pub struct Launched {
+    pub info: Option<LaunchInfo>,
+    pub units: Vec<Unit>,
+    pub end: LaunchEnd,
+}
+
+/// Keeps the records of a run.
+#[derive(Debug, Default)]
+pub struct Capture {
+    pub launches: Vec<Launched>,
+}
+
+impl Sink for Capture {
+    fn begin(&mut self, info: &LaunchInfo) {
+        self.launches.push(Launched { info: Some(info.clone()), ..Launched::default() });
+    }
+
+    fn records(&mut self, units: &[Unit]) {
+        self.launches.last_mut().expect("a launch has begun").units.extend_from_slice(units);
+    }
+
+    fn end(&mut self, end: &LaunchEnd) {
+        self.launches.last_mut().expect("a launch has begun").end = end.clone();
+    }
+}
+
+/// A program that has run, with its records.
+pub struct Recorded {
+    pub sites: Arc<SiteTable>,
+    pub plan: Plan,
+    pub capture: Capture,
+    pub outcome: Outcome,
+}
+
+/// Runs a program by its launch file.
+pub fn record(launch: &Path, backend: &mut dyn Backend, options: &RunOptions) -> Result<Recorded, String> {
+    let ptx = launch.with_extension("ptx");
+    let say = |errors: Vec<ptxrace::diag::Diagnostic>| {
+        errors.into_iter().map(|e| e.message).collect::<Vec<_>>().join("; ")
+    };
+    let source = read(&ptx).map_err(|e| e.message)?;
+    let module = parse(&source).map_err(say)?;
+    let request = LaunchRequest::default();
+    let plan = resolve(&source, &module, &request).map_err(say)?.plan;
+    let sites = Arc::new(SiteTable::new(&module));
+    let mut capture = Capture::default();
+    let program = Program { source: &source, module: &module, sites: &sites };
+    let outcome = backend.run(program, &plan, options, &mut capture).map_err(|e| e.to_string())?;
+    Ok(Recorded { sites, plan, capture, outcome })
+}
+
+/// Lets the engine judge records.
+pub fn judge(sites: &Arc<SiteTable>, plan: &Plan, launches: &[Launched]) -> Report {
+    let mut engine = Engine::new(Arc::clone(sites), plan);
+    for launch in launches {
+        engine.begin(launch.info.as_ref().expect("a launch has begun"));
+        engine.records(&launch.units);
+        engine.end(&launch.end);
+    }
+    engine.finish()
+}
+
+/// Splits units into records.
+pub fn records(units: &[Unit]) -> Vec<&[Unit]> {
+    let mut rest = units;
+    let mut out = Vec::new();
+    while let Some(record) = decode(rest).expect("whole records") {
+        let (own, after) = rest.split_at(record.units().len());
+        out.push(own);
+        rest = after;
+    }
+    out
+}
