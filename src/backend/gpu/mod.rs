@@ -10,6 +10,7 @@ mod ring;
 use std::time::{Duration, Instant};
 
 use self::driver::{Context, DeviceMemory, Failure, Kernel, Module, Shape, Stream};
+pub use self::driver::leave_abandoned;
 pub use self::ring::RingSizes;
 use self::ring::{Rings, RoundError};
 use super::{
