@@ -53,6 +53,9 @@ pub const LANES: usize = 32;
 /// Most units that a record can have: header, tickets, two units for each lane.
 pub const MAX_UNITS: usize = 2 + 2 * LANES;
 
+/// Most units that a group reserves at once: a compact record with everything for each lane on its own.
+pub const MAX_RESERVED: usize = 5 * LANES;
+
 /// Header flag: `a` is logged.
 pub const HAS_A: u64 = 1 << 40;
 /// Header flag: the value read is logged.

@@ -144,7 +144,8 @@ fn function(payload: Payload) -> String {
     }
     text.push_str(UNITS);
     text.push_str(PLACE);
-    text.push_str("\tmov.b64 %base, 0;\n\t@!%lead bra __ptxrace_reserved;\n");
+    text.push_str("\tmov.b64 %count, 1;\n");
+    text.push_str(LEADER_ONLY);
     for piece in [RESERVE, SHARE, HEADER, TOGETHER] {
         text.push_str(piece);
     }
@@ -181,10 +182,14 @@ fn function(payload: Payload) -> String {
         .replace("$FLAGS", &flags.to_string())
 }
 
-/// The function that logs a record of one lane, whatever its payload.
+/// Only the leader reserves.
+const LEADER_ONLY: &str = "\tmov.b64 %base, 0;\n\t@!%lead bra __ptxrace_reserved;\n";
+
+/// The function that logs a record for each lane on its own, whatever its payload.
 fn alone() -> String {
     let mut text =
-        [ALONE, REGISTERS, ALONE_BEGIN, PLACE, RESERVE, ALONE_HEADER, HEADER, ALONE_FIRST, PUT].concat();
+        [ALONE, REGISTERS, ALONE_BEGIN, PLACE, LEADER_ONLY, RESERVE, ALONE_HEADER, HEADER, ALONE_FIRST, PUT]
+            .concat();
     let values = [
         ("before", HAS_TICKETS, "%after"),
         ("a", HAS_A, "0"),

@@ -290,15 +290,12 @@ impl Run<'_> {
                 end.dropped = self.rings.dropped()?;
                 return Ok(Ended::Whole);
             }
-            if round.records > 0 {
-                idle = IDLE.0;
-                continue;
-            }
-            if done {
+            if done && round.records == 0 {
                 return Err(
                     self.lost(true, "the kernel ended without writing all that it had reserved".into())
                 );
             }
+            // A kernel that never ends may write records for ever, so this comes whether there were any or not.
             if let Some((deadline, after)) = self.deadline
                 && !done
                 && Instant::now() >= deadline

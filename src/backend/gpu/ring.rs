@@ -7,7 +7,7 @@
 
 use super::driver::{Context, DeviceMemory, Failure, Pinned, Stream};
 use crate::abi::control::{COUNTER_STRIDE, Control, Dropped, Line, OFFSET_DROPPED_RECORDS, is_written};
-use crate::abi::{LAP, MAX_UNITS, UNITS_SHIFT, Unit};
+use crate::abi::{LAP, MAX_RESERVED, MAX_UNITS, UNITS_SHIFT, Unit};
 use crate::backend::{BackendError, OnFull, Sink};
 
 /// Number and size of the rings. Both are rounded up to powers of two.
@@ -30,7 +30,7 @@ impl RingSizes {
     fn rounded(self) -> Self {
         Self {
             rings: self.rings.clamp(1, 1 << 16).next_power_of_two(),
-            units: self.units.clamp(MAX_UNITS as u64, 1 << 32).next_power_of_two(),
+            units: self.units.clamp(MAX_RESERVED as u64, 1 << 32).next_power_of_two(),
         }
     }
 
@@ -106,7 +106,7 @@ impl<'c> Rings<'c> {
         let mut sizes = sizes.rounded();
         let data = loop {
             match context.alloc(sizes.bytes()) {
-                Err(failure) if failure.is_out_of_memory() && sizes.units > 2 * MAX_UNITS as u64 => {
+                Err(failure) if failure.is_out_of_memory() && sizes.units > 2 * MAX_RESERVED as u64 => {
                     sizes.units /= 2;
                 }
                 result => break result?,
@@ -283,7 +283,7 @@ mod tests {
     #[test]
     fn sizes_are_powers_of_two_that_hold_a_record() {
         let sizes = RingSizes { rings: 100, units: 1 }.rounded();
-        assert_eq!(sizes, RingSizes { rings: 128, units: 128 });
+        assert_eq!(sizes, RingSizes { rings: 128, units: 256 });
     }
 
     #[test]
