@@ -90,7 +90,7 @@ pub enum AccessClass {
 
 /// The pair of access classes: `WW`, `RW`, `AW`, `AR`, `AA`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-#[expect(clippy::upper_case_acronyms, missing_docs, reason = "the names are those of the report")]
+#[expect(missing_docs, reason = "the names are those of the report")]
 pub enum Kind {
     WW,
     RW,

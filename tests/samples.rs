@@ -361,6 +361,26 @@ fn invalid(launch: &Path, expect: &Expect) -> Result<(), Failed> {
     Ok(())
 }
 
+/// The report in the README is that of the command above it.
+fn readme() -> Result<(), Failed> {
+    const COMMAND: &str = "cargo run --release -- run ptx-samples/race/reduce-missing-sync.ptx\n";
+    let file = root().join("README.md");
+    let text = std::fs::read_to_string(&file)?;
+    if !text.contains(COMMAND) {
+        return Err(format!("the first command is not `{COMMAND}`").into());
+    }
+    let block = |text: &str| {
+        let heading = text.find("## What a report looks like")?;
+        let start = heading + text[heading..].find("```text\n")? + "```text\n".len();
+        Some(start..start + text[start..].find("```\n")?)
+    };
+    let place = block(&text).ok_or("there is no report")?;
+    let (_, report, _) = ptxrace(&root().join("ptx-samples/race/reduce-missing-sync.toml"), &[])?;
+    let mut now = text.clone();
+    now.replace_range(place, &report);
+    blessed(&file, &now)
+}
+
 /// Blessed files whose program has gone.
 fn stale() -> Result<(), Failed> {
     fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
@@ -387,7 +407,8 @@ fn stale() -> Result<(), Failed> {
 
 fn main() {
     std::env::set_current_dir(root()).expect("the repository");
-    let mut trials = vec![Trial::test("report/none-is-stale", stale)];
+    let mut trials =
+        vec![Trial::test("report/none-is-stale", stale), Trial::test("report/of-the-readme", readme)];
     let mut add =
         |family: &str, launch: &Path, test: fn(&Path, &Expect, Sort) -> Result<(), Failed>, sort| {
             let (path, expect) = (launch.to_owned(), Expect::of(launch));
