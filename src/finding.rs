@@ -287,4 +287,6 @@ pub struct Finding {
     pub range: (u64, u64),
     /// Why.
     pub missing: Missing,
+    /// Synchronisation that was not recorded may order these accesses, so this is no error.
+    pub doubtful: bool,
 }

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
+use ptxrace::backend::gpu::leave_abandoned;
 use ptxrace::cli::{self, Streams};
 use ptxrace::session::Linked;
 
@@ -20,7 +21,10 @@ fn main() -> ExitCode {
     };
     let code = cli::run(std::env::args_os(), streams, &Linked);
     match code.and_then(|code| out.flush().map(|()| code)) {
-        Ok(code) => ExitCode::from(code),
+        Ok(code) => {
+            leave_abandoned(code);
+            ExitCode::from(code)
+        }
         // A reader that has gone, as in `ptxrace ... | head`, is no reason to complain.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::from(cli::exit::USAGE),
         Err(error) => {

@@ -83,6 +83,15 @@ fn progression(mask: u32, values: &Lanes) -> Option<(u64, i32)> {
     let Some(second) = active.next() else { return Some((first, 0)) };
     let stride = values[second].wrapping_sub(first).cast_signed();
     let stride = i32::try_from(stride).ok()?;
+    if mask == u32::MAX {
+        // All lanes: a loop without branches.
+        let step = i64::from(stride).cast_unsigned();
+        let mut off = 0;
+        for lane in 1..LANES {
+            off |= values[lane].wrapping_sub(values[lane - 1]) ^ step;
+        }
+        return (off == 0).then_some((first, stride));
+    }
     let mut expected = values[second];
     for lane in active {
         expected = expected.wrapping_add(i64::from(stride).cast_unsigned());

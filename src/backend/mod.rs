@@ -82,6 +82,9 @@ pub struct LaunchEnd {
     /// Unlogged instructions that were executed, by index into `SiteTable::unlogged`; for a backend that cannot
     /// tell, all those that the kernel's code holds.
     pub unlogged: Vec<u32>,
+    /// Synchronisation may have happened that no record tells of, before accesses that were recorded. Races found in
+    /// such a launch may be none.
+    pub unseen_order: bool,
 }
 
 /// Takes the records as they come. `records` may be called from a thread of the backend.

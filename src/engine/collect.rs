@@ -1,5 +1,7 @@
 //! Conflicts, grouped into findings: one for each rule, severity and pair of sites.
 
+use std::collections::hash_map::Entry;
+
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::diag::Severity;
@@ -35,6 +37,21 @@ struct Group {
     addresses: FxHashSet<u64>,
     more_addresses: u64,
     range: (u64, u64),
+    doubtful: bool,
+}
+
+impl Group {
+    /// Adds the same group of another launch.
+    fn unite(&mut self, other: Self) {
+        self.count += other.count;
+        let known = other.addresses.iter().filter(|address| self.addresses.contains(address)).count() as u64;
+        self.more_addresses += other.more_addresses + other.addresses.len() as u64 - known;
+        self.range = (self.range.0.min(other.range.0), self.range.1.max(other.range.1));
+        self.doubtful &= other.doubtful;
+        if other.conflict.relation > self.conflict.relation {
+            self.conflict = other.conflict;
+        }
+    }
 }
 
 /// Different addresses of a group are counted exactly up to here.
@@ -47,6 +64,8 @@ type Word = (u64, u32);
 #[derive(Debug, Default)]
 pub(super) struct Collector {
     groups: FxHashMap<GroupKey, Group>,
+    /// Those of the launch that runs.
+    current: FxHashMap<GroupKey, Group>,
     /// Same-value conflicts wait until the launch's end: another race on their bytes makes them errors.
     same_value: Vec<(Word, Conflict)>,
     same_value_seen: FxHashMap<(GroupKey, Word), usize>,
@@ -70,8 +89,8 @@ impl Collector {
         self.group(conflict, 1);
     }
 
-    /// Decides the same-value conflicts of a launch.
-    pub(super) fn end_launch(&mut self) {
+    /// Ends a launch: decides its same-value conflicts, and doubts its errors if order may have gone unseen.
+    pub(super) fn end_launch(&mut self, unseen_order: bool) {
         for (word, conflict) in std::mem::take(&mut self.same_value) {
             let count = self.same_value_seen.get(&(key_of(&conflict), word)).copied().unwrap_or(1) as u64;
             if self.contested.contains(&word) {
@@ -87,16 +106,30 @@ impl Collector {
         }
         self.same_value_seen.clear();
         self.contested.clear();
+        for (mut key, mut group) in std::mem::take(&mut self.current) {
+            if unseen_order && key.rule < Rule::S001 {
+                key.severity = key.severity.min(Severity::Warning);
+                group.conflict.severity = key.severity;
+                group.doubtful = true;
+            }
+            match self.groups.entry(key) {
+                Entry::Vacant(free) => {
+                    free.insert(group);
+                }
+                Entry::Occupied(mut same) => same.get_mut().unite(group),
+            }
+        }
     }
 
     fn group(&mut self, conflict: Conflict, count: u64) {
         let address = conflict.witnesses[0].address.max(conflict.witnesses[1].address);
-        let group = self.groups.entry(key_of(&conflict)).or_insert_with(|| Group {
+        let group = self.current.entry(key_of(&conflict)).or_insert_with(|| Group {
             conflict: conflict.clone(),
             count: 0,
             addresses: FxHashSet::default(),
             more_addresses: 0,
             range: (address, address),
+            doubtful: false,
         });
         group.count += count;
         if group.addresses.len() < MAX_ADDRESSES {
@@ -124,6 +157,7 @@ impl Collector {
             addresses: group.addresses.len() as u64 + group.more_addresses,
             range: group.range,
             missing: group.conflict.missing,
+            doubtful: group.doubtful,
         });
         findings.collect()
     }

@@ -92,8 +92,7 @@ impl Engine {
     }
 
     /// Ends the analysis.
-    pub fn finish(mut self) -> Report {
-        self.core.collector.end_launch();
+    pub fn finish(self) -> Report {
         Report {
             findings: self.core.collector.finish(),
             launches: self.launches,
@@ -117,7 +116,7 @@ impl Sink for Engine {
 
     fn end(&mut self, end: &LaunchEnd) {
         self.orderer.end(&mut self.core);
-        self.core.end();
+        self.core.end(end.unseen_order);
         if let Some(launch) = self.launches.last_mut() {
             launch.shared = std::mem::take(&mut self.core.shared_variables);
             launch.end = end.clone();
@@ -182,9 +181,9 @@ impl Core {
         self.launches.get(index as usize).map_or(Geometry::new(1), |launch| launch.geometry)
     }
 
-    fn end(&mut self) {
+    fn end(&mut self, unseen_order: bool) {
         self.blocks.clear();
-        self.collector.end_launch();
+        self.collector.end_launch(unseen_order);
         // Dynamic shared memory is as large as the launch made it.
         let dynamic =
             self.launches.get(self.current as usize).map_or(0, |launch| u64::from(launch.dynamic_shared));

@@ -93,13 +93,16 @@ const SCAN: usize = 16;
 /// Unordered weak writers kept for one word. More than one is already a finding; the oldest go.
 const WEAK_WRITERS: usize = 16;
 
+/// Launch, block and warp to a place in the group.
+type WarpIndex = FxHashMap<(u32, u32, u8), u32>;
+
 /// Entries that are alike.
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) key: Key,
     pub(super) entries: SmallVec<[Entry; 1]>,
     /// Warp to its latest entry, once there are many.
-    index: Option<Box<FxHashMap<(u32, u32, u8), u32>>>,
+    index: Option<Box<WarpIndex>>,
 }
 
 impl Group {
@@ -167,14 +170,12 @@ impl Cell {
             let many = (!group.key.writes() && !key.writes()) || (group.key.is_strong() && key.is_strong());
             if !many {
                 group.retire(&mut ordered);
-            } else if let Some(index) = group.find(&entry) {
-                if let Some(last) = group.entries.get_mut(index)
-                    && last.time != entry.time
-                {
-                    last.mask &= !ordered(last);
-                    if last.mask == 0 {
-                        *last = Entry { mask: 0, ..entry };
-                    }
+            } else if let Some(last) = group.find(&entry).and_then(|at| group.entries.get_mut(at))
+                && last.time != entry.time
+            {
+                last.mask &= !ordered(last);
+                if last.mask == 0 {
+                    *last = Entry { mask: 0, ..entry };
                 }
             }
         }

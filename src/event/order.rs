@@ -105,6 +105,25 @@ struct Candidate {
     left: u32,
 }
 
+/// End ticket, warp, and where its record starts.
+type PoolKey = (u64, WarpKey, usize);
+
+/// A change that an operation will make.
+#[derive(Clone, Copy, Debug)]
+struct Change {
+    place: Place,
+    written: u64,
+}
+
+/// What helps to tell whether an operation can act now.
+#[derive(Debug)]
+struct Hints {
+    /// Changes that overlapping operations of other warps will make.
+    others: Vec<Change>,
+    /// A place of which nothing is known may be taken to hold what was read.
+    guess: bool,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 struct WarpKey {
     block: u32,
@@ -181,7 +200,7 @@ pub struct Orderer {
     roles: Vec<Role>,
     geometry: Geometry,
     blocks: FxHashMap<u32, BlockState>,
-    pool: BTreeMap<(u64, WarpKey, usize), Candidate>,
+    pool: BTreeMap<PoolKey, Candidate>,
     watermark: Watermark,
     values: Values,
     /// Warps whose queues may go on.
@@ -332,7 +351,8 @@ impl Orderer {
                 if !alone || !self.watermark.covers(after) {
                     return Replayed::Left(record.mask());
                 }
-                let ranks = self.runnable(&access, record, record.mask());
+                let ranks =
+                    self.runnable(&access, record, record.mask(), &Hints { others: Vec::new(), guess: true });
                 let left = record.mask() & !lanes_of(record, &ranks);
                 if !ranks.is_empty() {
                     handler.event(Event::Access { record: *record, ranks: &ranks });
@@ -369,7 +389,7 @@ impl Orderer {
     }
 
     /// Which of the lanes can act now, in which order, by the values they read. Notes what they leave.
-    fn runnable(&mut self, access: &Access, record: &Record<'_>, lanes: u32) -> Ranks {
+    fn runnable(&mut self, access: &Access, record: &Record<'_>, lanes: u32, hints: &Hints) -> Ranks {
         let mut order = Ranks::new();
         let mut pending: SmallVec<[u8; 32]> = SmallVec::new();
         for (rank, lane) in record.lanes().enumerate() {
@@ -389,7 +409,11 @@ impl Orderer {
                 let fits = !reads
                     || match self.values.current(place) {
                         Some(value) => Some(value) == read,
-                        // Nothing is known: whoever reads what another lane is about to write comes later.
+                        // Nothing is known: whoever reads what another is about to write comes later.
+                        None if !hints.guess => false,
+                        None if hints.others.iter().any(|c| c.place == place && Some(c.written) == read) => {
+                            false
+                        }
                         None => !pending.iter().any(|other| {
                             let other = usize::from(*other);
                             other != rank_index
@@ -497,20 +521,53 @@ impl Orderer {
         if !self.flushing && !self.watermark.covers(after) {
             return false;
         }
-        if self.attempt(first_key, false, handler) {
-            return true;
-        }
-        // Its value says that another one, whose interval overlaps, comes first.
+        // Others whose intervals overlap may come first; its value tells, or theirs do.
         let overlapping: Vec<_> =
-            self.pool.iter().filter(|(_, c)| c.before < after).map(|(key, _)| *key).skip(1).collect();
-        if overlapping.into_iter().any(|key| self.attempt(key, false, handler)) {
-            return true;
+            self.pool.iter().filter(|(_, c)| c.before < after).map(|(key, _)| *key).collect();
+        let changes = if overlapping.len() > 1 { self.changes(&overlapping) } else { Vec::new() };
+        // Those that change nothing go first: a change may take away the value that they saw. A place of which nothing is
+        // known takes the value of the first operation; of another only if that leads on.
+        for (changing, guess) in [(false, false), (true, false), (true, true)] {
+            for key in &overlapping {
+                if changes.iter().any(|(of, _)| of == key) != changing {
+                    continue;
+                }
+                let others = changes.iter().filter(|(of, _)| of != key).map(|(_, change)| *change).collect();
+                let hints = Hints { others, guess: guess || *key == first_key };
+                if self.attempt(*key, false, &hints, handler) {
+                    return true;
+                }
+            }
         }
-        self.attempt(first_key, true, handler)
+        // No order explains the values: without what others will do first, then by force.
+        let hints = Hints { others: Vec::new(), guess: true };
+        self.attempt(first_key, false, &hints, handler) || self.attempt(first_key, true, &hints, handler)
+    }
+
+    /// What operations of the pool will change.
+    fn changes(&self, keys: &[PoolKey]) -> Vec<(PoolKey, Change)> {
+        let mut changes = Vec::new();
+        for key in keys {
+            let Some(candidate) = self.pool.get(key) else { continue };
+            let warp =
+                self.blocks.get(&key.1.block).and_then(|block| block.warps.get(usize::from(key.1.warp)));
+            let units = warp.and_then(|warp| warp.queue.units.get(candidate.at..));
+            let Some(record) = units.and_then(|units| decode(units).ok().flatten()) else { continue };
+            for (rank, lane) in record.lanes().enumerate() {
+                let place = Place::of(&record, rank, 0);
+                if let Some(written) = record.written(rank)
+                    && candidate.left >> lane & 1 != 0
+                    && record.read(rank) != Some(written)
+                {
+                    changes.push((*key, Change { place, written }));
+                }
+            }
+        }
+        changes
     }
 
     /// Replays lanes of a candidate that can act, or all of them when forced.
-    fn attempt(&mut self, at: (u64, WarpKey, usize), force: bool, handler: &mut impl Handler) -> bool {
+    fn attempt(&mut self, at: PoolKey, force: bool, hints: &Hints, handler: &mut impl Handler) -> bool {
         let Some(&candidate) = self.pool.get(&at) else { return false };
         let key = candidate.warp;
         let Some(block) = self.blocks.get_mut(&key.block) else {
@@ -523,7 +580,7 @@ impl Orderer {
         if let Some(record) = queue.units.get(candidate.at..).and_then(|units| decode(units).ok().flatten()) {
             length = record.units().len();
             if let Some(Role::Strong(access)) = self.roles.get(record.site() as usize).copied() {
-                let mut ranks = self.runnable(&access, &record, left);
+                let mut ranks = self.runnable(&access, &record, left, hints);
                 if force && (ranks.len() as u32) < left.count_ones() {
                     self.degraded += u64::from(access.is_rmw());
                     self.force(&access, &record, left, &mut ranks);

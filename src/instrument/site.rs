@@ -104,6 +104,8 @@ pub struct Unlogged {
     pub span: Span,
     /// What it is or which modifier is not known.
     pub why: String,
+    /// It may order other accesses.
+    pub orders: bool,
     /// Its source, if known.
     pub loc: Option<Arc<SourceLoc>>,
 }
@@ -231,17 +233,17 @@ impl Walk<'_, '_> {
             Effect::Converge(mask) => Some(SiteKind::Converge(mask)),
             Effect::Exit => Some(SiteKind::Exit),
             Effect::Return => (self.function.kind == FunctionKind::Entry).then_some(SiteKind::Exit),
-            Effect::NotCovered(what) => {
-                self.unlogged(instruction, format!("{what} is not covered yet"));
+            Effect::NotCovered { what, orders } => {
+                self.unlogged(instruction, format!("{what} is not covered yet"), orders);
                 None
             }
             Effect::Unknown => {
-                self.unlogged(instruction, "an unknown instruction that may touch memory".into());
+                self.unlogged(instruction, "an unknown instruction that may touch memory".into(), true);
                 None
             }
         };
         if let (Some(word), true) = (classified.unknown, kind.is_some()) {
-            self.unlogged(instruction, format!("the modifier `.{}` is not known", word.text));
+            self.unlogged(instruction, format!("the modifier `.{}` is not known", word.text), true);
         }
         if let Some(kind) = kind {
             self.push(kind, instruction.full_opcode().into(), instruction.span);
@@ -256,12 +258,13 @@ impl Walk<'_, '_> {
         self.table.sites.push(Site { id, kind, function, opcode, span, loc });
     }
 
-    fn unlogged(&mut self, instruction: &Instruction<'_>, why: String) {
+    fn unlogged(&mut self, instruction: &Instruction<'_>, why: String, orders: bool) {
         self.table.unlogged.push(Unlogged {
             function: self.name.clone(),
             opcode: instruction.full_opcode().into(),
             span: instruction.span,
             why,
+            orders,
             loc: self.loc.clone(),
         });
     }

@@ -56,6 +56,20 @@ fn has_address(operand: &Operand<'_>) -> bool {
 
 /// Forms of a covered-not-yet family that have no effect.
 fn not_covered(instruction: &Instruction<'_>, what: &'static str) -> Effect {
+    // These only read or write.
+    let orders = !matches!(
+        instruction.opcode.text,
+        "discard"
+            | "ldmatrix"
+            | "stmatrix"
+            | "multimem"
+            | "suld"
+            | "sured"
+            | "sust"
+            | "tex"
+            | "tld4"
+            | "wmma"
+    );
     let pure = match instruction.opcode.text {
         "mbarrier" => instruction.has("pending_count"),
         "cp" => instruction.has("prefetch"),
@@ -63,7 +77,12 @@ fn not_covered(instruction: &Instruction<'_>, what: &'static str) -> Effect {
         "griddepcontrol" => instruction.has("launch_dependents"),
         _ => false,
     };
-    if pure { Effect::None } else { Effect::NotCovered(what) }
+    if pure { Effect::None } else { Effect::NotCovered { what, orders } }
+}
+
+/// Something that synchronises and is not covered.
+fn unordered(what: &'static str) -> Effect {
+    Effect::NotCovered { what, orders: true }
 }
 
 fn scope_of(word: &str) -> Option<Scope> {
@@ -122,13 +141,10 @@ fn packed(word: &str) -> Option<(u8, u8)> {
 
 fn access<'a>(instruction: &Instruction<'a>, kind: AccessKind) -> Classified<'a> {
     if instruction.has("async") {
-        return Classified {
-            effect: Effect::NotCovered("an asynchronous store or reduction"),
-            unknown: None,
-        };
+        return Classified { effect: unordered("an asynchronous store or reduction"), unknown: None };
     }
     if instruction.has("bulk") {
-        return Classified { effect: Effect::NotCovered("a bulk store"), unknown: None };
+        return Classified { effect: unordered("a bulk store"), unknown: None };
     }
     let address = instruction.operands.iter().position(|o| matches!(o, Operand::Address(_)));
     let rmw = matches!(kind, AccessKind::Atom | AccessKind::Red);
@@ -196,10 +212,10 @@ fn fence<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
             "acquire" => order = FenceOrder::Acquire,
             "release" => order = FenceOrder::Release,
             "proxy" | "mbarrier_init" => {
-                return Classified { effect: Effect::NotCovered("a proxy fence"), unknown: None };
+                return Classified { effect: unordered("a proxy fence"), unknown: None };
             }
             text if text.starts_with("sync_restrict") => {
-                return Classified { effect: Effect::NotCovered("a restricted fence"), unknown: None };
+                return Classified { effect: unordered("a restricted fence"), unknown: None };
             }
             text => match scope_of(text) {
                 Some(found) => scope = Some(found),
@@ -210,7 +226,7 @@ fn fence<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
     // A fence always names its scope; without one it is not what the table expects.
     match scope {
         Some(scope) => Classified { effect: Effect::Fence(Fence { order, scope }), unknown },
-        None => Classified { effect: Effect::NotCovered("a fence without a scope"), unknown },
+        None => Classified { effect: unordered("a fence without a scope"), unknown },
     }
 }
 
@@ -225,14 +241,14 @@ fn membar<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         Some(scope) => {
             Classified { effect: Effect::Fence(Fence { order: FenceOrder::Sc, scope }), unknown: None }
         }
-        None => Classified { effect: Effect::NotCovered("a proxy fence"), unknown: None },
+        None => Classified { effect: unordered("a proxy fence"), unknown: None },
     }
 }
 
 fn barrier<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
     let has = |word| instruction.has(word);
     if has("cluster") {
-        return Classified { effect: Effect::NotCovered("a cluster barrier"), unknown: None };
+        return Classified { effect: unordered("a cluster barrier"), unknown: None };
     }
     if has("warp") {
         return Classified { effect: Effect::WarpBarrier, unknown: None };
@@ -246,7 +262,7 @@ fn barrier<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
     } else {
         let kind = if has("arrive") { BarrierKind::Arrive } else { BarrierKind::Sync };
         if !has("arrive") && !has("sync") {
-            return Classified { effect: Effect::NotCovered("a barrier of unknown kind"), unknown: None };
+            return Classified { effect: unordered("a barrier of unknown kind"), unknown: None };
         }
         Effect::Barrier(Barrier { kind, id: 0, count: (operands > 1).then_some(at(1)) })
     };
@@ -307,6 +323,6 @@ mod tests {
     fn what_is_not_known_is_said() {
         assert_eq!(effect("frob.global.u32 %r1, [%rd1];"), Effect::Unknown);
         assert_eq!(effect("frob.u32 %r1, %r2;"), Effect::None);
-        assert!(matches!(effect("cp.async.wait_all;"), Effect::NotCovered(_)));
+        assert!(matches!(effect("cp.async.wait_all;"), Effect::NotCovered { orders: true, .. }));
     }
 }

@@ -256,8 +256,13 @@ pub enum Effect {
     Exit,
     /// A call.
     Call,
-    /// Touches memory or synchronises, and is not covered yet. The text says what it is.
-    NotCovered(&'static str),
+    /// Touches memory or synchronises, and is not covered yet.
+    NotCovered {
+        /// What it is.
+        what: &'static str,
+        /// It may order other accesses, so that what is found without it is doubtful.
+        orders: bool,
+    },
     /// Not in the table, and has an address operand: it may touch memory.
     Unknown,
 }

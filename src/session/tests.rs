@@ -158,6 +158,7 @@ fn shared_race(_: u64) -> Vec<Finding> {
         addresses: 3,
         range: (TAG_SHARED + 8, TAG_SHARED + 16),
         missing: Missing::BlockBarrier,
+        doubtful: false,
     }]
 }
 

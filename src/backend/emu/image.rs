@@ -195,6 +195,8 @@ pub(super) type Exchange = Box<dyn Fn(&mut super::regs::Regs<'_>, u32, &Met<'_>)
 
 /// A call.
 pub(super) struct Call {
+    /// The function it is in.
+    pub(super) caller: u32,
     pub(super) target: Target,
     pub(super) args: Box<[Slot]>,
     pub(super) rets: Box<[Slot]>,
@@ -245,7 +247,7 @@ pub(super) enum StackOp {
 }
 
 /// A decoded function.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Function {
     pub(super) entry: u32,
     pub(super) registers: u32,

@@ -97,6 +97,6 @@ impl<'s> Recorder<'s> {
     /// Delivers what is left and ends the launch.
     pub(super) fn end(&mut self, unlogged: Vec<u32>) {
         self.flush();
-        self.sink.end(&LaunchEnd { records: self.records, dropped: 0, unlogged });
+        self.sink.end(&LaunchEnd { records: self.records, dropped: 0, unlogged, unseen_order: false });
     }
 }

@@ -6,6 +6,7 @@
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_void};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cudarc::driver::sys as cu;
 
@@ -145,6 +146,7 @@ impl Context {
     /// From now on nothing is freed: the device does not come back.
     pub(super) fn abandon(&self) {
         self.abandoned.set(true);
+        ABANDONED.store(true, Ordering::Release);
     }
 
     /// Whether it was abandoned.
@@ -485,5 +487,17 @@ impl Kernel<'_> {
         check("cuLaunchKernelEx", unsafe {
             cu::cuLaunchKernelEx(&raw const config, self.raw, pointers.as_mut_ptr(), ptr::null_mut())
         })
+    }
+}
+
+/// A kernel of this process was abandoned while it ran.
+static ABANDONED: AtomicBool = AtomicBool::new(false);
+
+/// Ends the process with this exit code if a kernel was abandoned while it ran, and returns otherwise. A normal exit would
+/// run the driver's handlers, which wait for that kernel, perhaps for ever. For programs, after they have written all.
+pub fn leave_abandoned(code: u8) {
+    if ABANDONED.load(Ordering::Acquire) {
+        // SAFETY: `_exit` may be called at any time; it runs no handlers and does not return.
+        unsafe { libc::_exit(i32::from(code)) }
     }
 }

@@ -9,6 +9,7 @@ mod ring;
 
 use std::time::{Duration, Instant};
 
+pub use self::driver::leave_abandoned;
 use self::driver::{Context, DeviceMemory, Failure, Kernel, Module, Shape, Stream};
 pub use self::ring::RingSizes;
 use self::ring::{Rings, RoundError};
@@ -17,7 +18,7 @@ use super::{
     Region, RunOptions, Sink, Stop,
 };
 use crate::abi::control::CONTROL_SYMBOL;
-use crate::instrument::{CallMode, InstrumentError, instrument};
+use crate::instrument::{CallMode, InstrumentError, SiteTable, instrument};
 use crate::ptx::ast::VarSpace;
 
 /// Registers of a multiprocessor. A block must get by with them.
@@ -111,7 +112,7 @@ impl Backend for Gpu {
             check_arguments(program, launch)?;
             let kernel = kernel(&module, launch)?;
             let unlogged = reach::unlogged(program.module, program.sites, &launch.kernel);
-            if let Some(stop) = run.launch(index, launch, &kernel, unlogged, sink)? {
+            if let Some(stop) = run.launch(index, launch, &kernel, unlogged, program.sites, sink)? {
                 return Ok(Outcome { buffers: Vec::new(), stop: Some(stop) });
             }
         }
@@ -226,17 +227,22 @@ impl Run<'_> {
         launch: &Launch,
         kernel: &Kernel<'_>,
         unlogged: Vec<u32>,
+        sites: &SiteTable,
         sink: &mut dyn Sink,
     ) -> Result<Option<Stop>, BackendError> {
         let arguments = self.arguments(launch)?;
         let shape =
             Shape { grid: launch.grid, block: launch.block, cluster: launch.cluster, shared: launch.shared };
         sink.begin(&LaunchInfo { index, regions: self.regions.clone() });
-        let mut end = LaunchEnd { records: 0, dropped: 0, unlogged };
+        let mut end = LaunchEnd { unlogged, ..LaunchEnd::default() };
         let result = kernel
             .launch(&self.stream, shape, &arguments)
             .map_err(BackendError::from)
             .and_then(|()| self.drain(index, &mut end, sink));
+        // The device does not tell when an unlogged instruction ran, so it may have been before anything.
+        let orders =
+            |index: &u32| sites.unlogged().get(*index as usize).is_some_and(|unlogged| unlogged.orders);
+        end.unseen_order = end.dropped > 0 || end.unlogged.iter().any(orders);
         sink.end(&end);
         match result? {
             Ended::Whole => Ok(None),

@@ -178,7 +178,7 @@ impl<'t> Flow<'t> {
                 });
                 self.based(address, ty, access.bytes());
             }
-            Effect::NotCovered(_) | Effect::Unknown => {
+            Effect::NotCovered { .. } | Effect::Unknown => {
                 let ty = typed.unwrap_or(ElementType::U32);
                 instruction
                     .operands

@@ -3,6 +3,7 @@
 mod layout;
 mod operand;
 mod reach;
+mod rows;
 mod scope;
 
 pub(super) use layout::{Layout, lay_out};
@@ -22,10 +23,14 @@ use crate::ptx::ast::{
     Block, Function, FunctionKind, Instruction, Item, Module, Statement, VarSpace, Variable, Word,
 };
 use crate::span::Span;
+use rows::Rows;
 use scope::Scopes;
 
 /// Bytes that one variable of a function may have; a damaged text must not exhaust memory.
 const LARGEST: u64 = 1 << 24;
+
+/// Registers that a kernel is taken to need at most, once values share rows.
+const USUAL_REGISTERS: u32 = 256;
 
 /// What decoding reads.
 pub(super) struct Input<'d, 'a> {
@@ -66,6 +71,7 @@ pub(super) fn image(input: &Input<'_, '_>, kernel: &str) -> Result<Image, Backen
             number,
             labels: Vec::new(),
             // Predicate 0 is the carry flag.
+            counting: None,
             decoded: Decoded { predicates: super::regs::CARRY + 1, ..Decoded::default() },
         };
         decoder.function();
@@ -134,6 +140,8 @@ struct Decoder<'d, 'a> {
     number: u32,
     /// Position of each label.
     labels: Vec<u32>,
+    /// Set in the first walk, which decodes nothing.
+    counting: Option<Rows>,
     decoded: Decoded,
 }
 
@@ -146,7 +154,27 @@ impl<'a> Decoder<'_, 'a> {
         self.decoded.body = true;
         self.scopes.open();
         self.parameters();
+        // One walk to see where registers live, another to decode.
+        let start = self.decoded.clone();
+        self.counting = Some(Rows::default());
+        for slot in 0..start.registers {
+            self.keep(slot);
+        }
         self.block(body);
+        let rows = self.counting.take().unwrap_or_default();
+        let (rows, used) = rows.assign(self.decoded.registers);
+        self.scopes.rows = rows;
+        self.labels.clear();
+        self.decoded = start;
+        self.block(body);
+        self.decoded.registers = used;
+        self.decoded.own_registers = self.decoded.own_registers.min(USUAL_REGISTERS);
+        let rows = std::mem::take(&mut self.scopes.rows);
+        for slot in self.decoded.params.iter_mut().chain(&mut self.decoded.returns) {
+            if let Slot::Value(super::regs::Src::Reg(register)) = slot {
+                *register = rows.get(*register as usize).copied().unwrap_or(*register);
+            }
+        }
         self.scopes.close();
         // Falling off the end returns.
         let end = Span::at((body.span.end as usize).saturating_sub(1));
@@ -162,6 +190,12 @@ impl<'a> Decoder<'_, 'a> {
         self.resolve(first);
         if let Some(slot) = self.image.functions.get_mut(self.number as usize) {
             *slot = std::mem::take(&mut self.decoded);
+        }
+    }
+
+    fn keep(&mut self, slot: u32) {
+        if let Some(rows) = &mut self.counting {
+            rows.keep(slot);
         }
     }
 
@@ -222,6 +256,10 @@ impl<'a> Decoder<'_, 'a> {
         // No text names this many; a damaged one must not exhaust memory.
         let members = count.unwrap_or(1).min(1 << 20);
         *next = next.saturating_add(members.saturating_mul(elements));
+        if elements > 1 && !predicate {
+            // The elements of a vector stay together.
+            (first..first.saturating_add(members.saturating_mul(elements))).for_each(|slot| self.keep(slot));
+        }
         match count {
             Some(count) => {
                 self.scopes.declare_family(
@@ -259,6 +297,9 @@ impl<'a> Decoder<'_, 'a> {
         }
         for statement in &block.statements {
             match statement {
+                Statement::Label(_) if self.counting.is_some() => {
+                    self.counting.iter_mut().for_each(Rows::label);
+                }
                 Statement::Label(name) => {
                     if let Some(Entity::Label(label)) = self.scopes.find(name.text)
                         && let Some(at) = self.labels.get_mut(label as usize)
@@ -291,6 +332,10 @@ impl<'a> Decoder<'_, 'a> {
     }
 
     fn instruction(&mut self, instruction: &Instruction<'a>) {
+        if let Some(rows) = &mut self.counting {
+            rows.instruction(instruction, &self.scopes);
+            return;
+        }
         let cx = Cx::new(instruction, &self.scopes, self.number);
         let guard = instruction.guard.map(|guard| {
             let name = crate::ptx::ast::Operand::Name(guard.register);

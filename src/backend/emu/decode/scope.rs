@@ -47,6 +47,8 @@ struct Scope<'a> {
 #[derive(Debug, Default)]
 pub(in super::super) struct Scopes<'a> {
     stack: Vec<Scope<'a>>,
+    /// The row of each register, once they are assigned.
+    pub(super) rows: Vec<u32>,
 }
 
 impl<'a> Scopes<'a> {
@@ -75,6 +77,17 @@ impl<'a> Scopes<'a> {
 
     /// What a name stands for here.
     pub(in super::super) fn find(&self, name: &str) -> Option<Entity> {
+        let found = self.declared(name)?;
+        match found {
+            Entity::Register { slot, bits, elements } => {
+                let slot = self.rows.get(slot as usize).copied().unwrap_or(slot);
+                Some(Entity::Register { slot, bits, elements })
+            }
+            found => Some(found),
+        }
+    }
+
+    fn declared(&self, name: &str) -> Option<Entity> {
         self.stack.iter().rev().find_map(|scope| {
             scope.names.get(name).cloned().or_else(|| {
                 // `%r12` may be of `%r<20>` or of `%r1<5>`.

@@ -1,20 +1,21 @@
 //! Loads, stores and atomics, with their checks and records.
 
+use super::common::simple;
 use super::warp::{Group, Warp};
 use super::{Block, Core, Halt};
-use crate::abi::{LANES, Lanes, TAG_SHARED, packed_value};
+use crate::abi::{LANES, Lanes, SHARED_OFFSET, TAG_SHARED, packed_value};
 use crate::backend::FaultKind;
 use crate::backend::emu::image::{Address, Atomic, LoggedSite, Space, Transfer, Values};
 use crate::backend::emu::memory::{
     CONST_BASE, GLOBAL_BASE, LOCAL_WINDOW, Memory, PARAM_WINDOW, Refused, SHARED_WINDOW, WINDOW,
 };
 use crate::backend::emu::record::Recorder;
-use crate::backend::emu::regs::{Dst, Src, lanes};
+use crate::backend::emu::regs::{Src, lanes};
 use crate::backend::emu::types::{extend, low};
 
 /// Where an address leads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+pub(super) enum Place {
     Global,
     Shared,
     Local,
@@ -22,7 +23,7 @@ enum Place {
 }
 
 /// Place and address there.
-fn locate(space: Space, address: u64) -> (Place, u64) {
+pub(super) fn locate(space: Space, address: u64) -> (Place, u64) {
     let within = |window: u64| address.wrapping_sub(window) < WINDOW;
     match space {
         Space::Global | Space::Const => (Place::Global, address),
@@ -90,7 +91,12 @@ impl View<'_> {
         }
         let what = if write { "store" } else { "load" };
         let over = stop.saturating_sub(end);
-        let detail = if address >= end {
+        let detail = if address > i64::MAX.cast_unsigned() {
+            let before = address.wrapping_neg();
+            format!(
+                "{what} of {size} bytes at {address:#x}, {before} bytes before the start of {name} ({end} bytes)"
+            )
+        } else if address >= end {
             let behind = match address - end {
                 0 => "right".to_owned(),
                 bytes => format!("{bytes} bytes"),
@@ -138,7 +144,7 @@ fn halt(lane: usize, refused: Refused) -> Halt {
 }
 
 /// The value of an operand in a frame, without special registers.
-fn operand(at: &Warp, here: Group, src: Src) -> Lanes {
+pub(super) fn operand(at: &Warp, here: Group, src: Src) -> Lanes {
     match src {
         Src::Reg(slot) => at.file[(here.base + slot) as usize],
         Src::Narrow(slot) => at.file[(here.base + slot) as usize].map(|v| v & 0xffff_ffff),
@@ -154,12 +160,19 @@ fn operand(at: &Warp, here: Group, src: Src) -> Lanes {
 }
 
 impl Core<'_> {
-    fn addresses(&self, at: &Warp, here: Group, address: &Address) -> Lanes {
-        let mut addresses = operand(at, here, address.base);
-        if address.offset != 0 {
-            addresses.iter_mut().for_each(|a| *a = a.wrapping_add(address.offset));
+    fn addresses(at: &Warp, here: Group, address: &Address) -> Lanes {
+        let offset = address.offset;
+        match address.base {
+            Src::Narrow(slot) => {
+                let row = &at.file[(here.base + slot) as usize];
+                std::array::from_fn(|lane| (row[lane] & 0xffff_ffff).wrapping_add(offset))
+            }
+            Src::Reg(slot) => {
+                let row = &at.file[(here.base + slot) as usize];
+                std::array::from_fn(|lane| row[lane].wrapping_add(offset))
+            }
+            base => operand(at, here, base).map(|a| a.wrapping_add(offset)),
         }
-        addresses
     }
 
     /// Which lanes' accesses are logged, with `a` filled in.
@@ -170,7 +183,7 @@ impl Core<'_> {
                 mask
             }
             Space::Shared => {
-                self.recorder.a = addresses.map(|a| a | TAG_SHARED);
+                self.recorder.a = addresses.map(|a| a & SHARED_OFFSET | TAG_SHARED);
                 mask
             }
             Space::Local | Space::Const | Space::Param => 0,
@@ -179,7 +192,7 @@ impl Core<'_> {
                 for lane in lanes(mask) {
                     let (place, address) = locate(space, addresses[lane]);
                     self.recorder.a[lane] = match place {
-                        Place::Shared => address | TAG_SHARED,
+                        Place::Shared => address & SHARED_OFFSET | TAG_SHARED,
                         Place::Global if !(CONST_BASE..GLOBAL_BASE).contains(&address) => address,
                         _ => continue,
                     };
@@ -203,7 +216,7 @@ impl Core<'_> {
         let who = block.who(warp);
         let Block { shared, warps, .. } = block;
         let at = &mut warps[warp];
-        let addresses = self.addresses(at, here, &transfer.address);
+        let addresses = Self::addresses(at, here, &transfer.address);
         let logged = match site {
             Some(_) => self.logged(transfer.address.space, mask, &addresses),
             None => 0,
@@ -301,7 +314,7 @@ impl Core<'_> {
         let who = block.who(warp);
         let Block { shared, warps, .. } = block;
         let at = &mut warps[warp];
-        let addresses = self.addresses(at, here, &atomic.address);
+        let addresses = Self::addresses(at, here, &atomic.address);
         let logged = match site {
             Some(_) => self.logged(atomic.address.space, mask, &addresses),
             None => 0,
@@ -413,120 +426,4 @@ impl Warp {
         }
         Ok(())
     }
-}
-
-/// The common case: one element of 4 or 8 bytes, all lanes in the block's shared memory or in one allocation. Tells
-/// whether it was that, and done.
-#[inline]
-#[expect(clippy::too_many_arguments, reason = "the parts of a core and a warp, borrowed apart")]
-fn simple(
-    transfer: &Transfer,
-    at: &mut Warp,
-    here: Group,
-    mask: u32,
-    addresses: &Lanes,
-    memory: &mut Memory,
-    shared: &mut [u8],
-    recorder: Option<&mut Recorder<'_>>,
-) -> bool {
-    let first = addresses[mask.trailing_zeros() as usize & 31];
-    let write = matches!(transfer.values, Values::Store(_));
-    let (base, bytes) = match locate(transfer.address.space, first) {
-        (Place::Shared, at) => (first.wrapping_sub(at), shared),
-        (Place::Global, at) => match memory.around(at, write) {
-            Some(found) => found,
-            None => return false,
-        },
-        _ => return false,
-    };
-    match &transfer.values {
-        Values::Load(to) => {
-            let [Dst(Some(slot))] = **to else { return false };
-            let row = &mut at.file[(here.base + slot) as usize];
-            let done = match transfer.unit {
-                4 if transfer.signed => gather::<4>(bytes, base, addresses, mask, row, |b| {
-                    extend(u64::from(u32::from_le_bytes(b)), 32)
-                }),
-                4 => gather::<4>(bytes, base, addresses, mask, row, |b| u64::from(u32::from_le_bytes(b))),
-                8 => gather::<8>(bytes, base, addresses, mask, row, u64::from_le_bytes),
-                _ => false,
-            };
-            if let (true, Some(recorder)) = (done, recorder) {
-                let low = if transfer.unit == 4 { 0xffff_ffff } else { u64::MAX };
-                for (to, from) in recorder.read.iter_mut().zip(row.iter()) {
-                    *to = from & low;
-                }
-            }
-            done
-        }
-        Values::Store(from) => {
-            let [src] = **from else { return false };
-            let values = operand(at, here, src);
-            match transfer.unit {
-                4 => scatter::<4>(bytes, base, addresses, mask, |lane| (values[lane] as u32).to_le_bytes()),
-                8 => scatter::<8>(bytes, base, addresses, mask, |lane| values[lane].to_le_bytes()),
-                _ => false,
-            }
-        }
-    }
-}
-
-/// Whether all lanes' elements lie in the memory, at multiples of their size from its base.
-#[inline(always)]
-fn all_inside<const N: usize>(bytes: &[u8], base: u64, addresses: &Lanes, mask: u32) -> bool {
-    let Some(last) = (bytes.len() as u64).checked_sub(N as u64) else { return false };
-    let mut outside = 0u32;
-    for (lane, address) in addresses.iter().enumerate() {
-        let offset = address.wrapping_sub(base);
-        outside |= u32::from(offset > last || offset & (N as u64 - 1) != 0) << lane;
-    }
-    outside & mask == 0
-}
-
-#[inline(always)]
-fn gather<const N: usize>(
-    bytes: &[u8],
-    base: u64,
-    addresses: &Lanes,
-    mask: u32,
-    row: &mut Lanes,
-    value: impl Fn([u8; N]) -> u64,
-) -> bool {
-    if !all_inside::<N>(bytes, base, addresses, mask) {
-        return false;
-    }
-    let element = |lane: usize| {
-        let at = addresses[lane].wrapping_sub(base) as usize;
-        bytes.get(at..).and_then(|bytes| bytes.first_chunk::<N>()).map_or(0, |bytes| value(*bytes))
-    };
-    if mask == u32::MAX {
-        for (lane, to) in row.iter_mut().enumerate() {
-            *to = element(lane);
-        }
-    } else {
-        for lane in lanes(mask) {
-            row[lane] = element(lane);
-        }
-    }
-    true
-}
-
-#[inline(always)]
-fn scatter<const N: usize>(
-    bytes: &mut [u8],
-    base: u64,
-    addresses: &Lanes,
-    mask: u32,
-    value: impl Fn(usize) -> [u8; N],
-) -> bool {
-    if !all_inside::<N>(bytes, base, addresses, mask) {
-        return false;
-    }
-    for lane in lanes(mask) {
-        let at = addresses[lane].wrapping_sub(base) as usize;
-        if let Some(to) = bytes.get_mut(at..).and_then(|bytes| bytes.first_chunk_mut::<N>()) {
-            *to = value(lane);
-        }
-    }
-    true
 }

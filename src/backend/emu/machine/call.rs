@@ -137,10 +137,13 @@ impl Core<'_> {
         number: u32,
     ) -> Result<(), Halt> {
         let image = self.image;
-        let Some(callee) = image.functions.get(number as usize) else { return Ok(()) };
+        let Some(callee) = image.functions.get(number as usize).filter(|f| f.body) else {
+            return Err(Halt::Unsupported { what: "a call of a function that has no body".into() });
+        };
         let at = &mut block.warps[warp];
         let here = at.groups[group];
-        let caller = self.frame_sizes(here.pc);
+        let caller = image.functions.get(call.caller as usize);
+        let caller = caller.map_or((0, 0), |f| (f.registers, f.predicates));
         if here.depth >= DEEPEST {
             let detail = format!("more than {DEEPEST} nested calls");
             return Err(Halt::Fault { kind: FaultKind::Device, lane: None, detail });
@@ -179,12 +182,6 @@ impl Core<'_> {
         group.base = base;
         group.pred_base = pred_base;
         Ok(())
-    }
-
-    /// Registers and predicates of the function around a position.
-    fn frame_sizes(&self, pc: u32) -> (u32, u32) {
-        let around = self.image.functions.iter().filter(|f| f.body && f.entry <= pc).max_by_key(|f| f.entry);
-        around.map_or((0, 0), |f| (f.registers, f.predicates))
     }
 
     /// A group returns from a function, or ends.

@@ -84,7 +84,7 @@ pub(super) fn call(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
         (_, Operand::Name(word)) => Target::Unknown(word.text.into()),
         _ => return Err("a call of what is no function".into()),
     };
-    Ok(Code::Call(Box::new(Call { target, args: args.into(), rets: rets.into() })))
+    Ok(Code::Call(Box::new(Call { caller: cx.function, target, args: args.into(), rets: rets.into() })))
 }
 
 fn slot(cx: &Cx<'_, '_>, operand: &Operand<'_>) -> Result<Slot, Bad> {

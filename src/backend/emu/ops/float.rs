@@ -92,7 +92,13 @@ fn sum_error(a: f64, b: f64, sum: f64) -> f64 {
 pub(super) fn fma32(a: f32, b: f32, c: f32) -> f32 {
     let (product, c) = (f64::from(a) * f64::from(b), f64::from(c));
     let sum = product + c;
-    to_odd(sum, sum_error(product, c, sum)) as f32
+    let error = sum_error(product, c, sum);
+    // As `to_odd`, without branches: a sum of two exact values that is zero has no error.
+    let inexact = (error > 0.0) | (error < 0.0);
+    let towards_zero = (error < 0.0) != (sum < 0.0);
+    let bits = sum.to_bits();
+    let down = inexact & towards_zero & (bits & 1 == 0);
+    f64::from_bits(bits.wrapping_sub(u64::from(down)) | u64::from(inexact)) as f32
 }
 
 fn fma32_rounded(a: f32, b: f32, c: f32, round: Round) -> f32 {

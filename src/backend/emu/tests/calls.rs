@@ -85,6 +85,17 @@ fn builtins() {
 }
 
 #[test]
+fn functions_without_a_body_stop_the_launch_when_they_are_called() {
+    let functions = ".extern .func elsewhere(.param .b32 a);";
+    let text = |call| {
+        format!("{functions}\n{ENTRY}setp.eq.u32 %p1, 0, {call};\n@%p1 call elsewhere, (%r1);\nret; }}")
+    };
+    assert!(module(&text(1)).words("out", &[0; 32]).run().outcome.stop.is_none());
+    let ran = module(&text(0)).words("out", &[0; 32]).run();
+    assert!(matches!(ran.outcome.stop, Some(crate::backend::Stop::Unsupported { .. })));
+}
+
+#[test]
 fn the_stack_can_grow_by_hand() {
     let body = "stacksave.u64 %rd3;\nalloca.u64 %rd4, 64, 16;\nst.local.u32 [%rd4+60], %r1;\nld.local.u32 %r2, [%rd4+60];\n\
                 stackrestore.u64 %rd3;";
