@@ -314,6 +314,11 @@ fn notes(
     missing: String,
 ) -> Vec<String> {
     let mut notes = vec![missing];
+    if finding.doubtful {
+        notes.push(
+            "this is no error, as synchronisation that is not covered yet may order (1) and (2)".into(),
+        );
+    }
     if let (Some(object), Some(address), Some(space)) =
         (&explained.object, explained.address, explained.space)
     {
