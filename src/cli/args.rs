@@ -1,4 +1,6 @@
-//! The command line as typed.
+//! The command line as typed. The comments of its fields are the texts of `--help`, so brackets there are no links.
+
+#![allow(rustdoc::broken_intra_doc_links, reason = "texts of `--help`")]
 
 use std::path::PathBuf;
 

@@ -3,7 +3,7 @@
 
 use super::{Context, Object, show};
 use crate::finding::{AccessClass, Finding, Instead, Missing, Relation, Rule, Side, Witness};
-use crate::isa::Scope;
+use crate::isa::{Order, Scope};
 
 /// What the sentences are made of.
 pub(super) struct Told<'t, 'c> {
@@ -59,6 +59,9 @@ impl Told<'_, '_> {
         match self.finding.rule {
             Rule::R001 => format!("data race on {on}: no block barrier orders these accesses"),
             Rule::R002 => match self.finding.missing {
+                Missing::WarpBarrier { same_instruction: true, .. } if self.same_value() => {
+                    format!("lanes of one instruction write to {on}")
+                }
                 Missing::WarpBarrier { same_instruction: true, .. } => {
                     format!("lanes of one instruction write different values to {on}")
                 }
@@ -71,6 +74,9 @@ impl Told<'_, '_> {
                 Relation::Cluster => format!("data race on {on} between blocks of a cluster"),
                 _ => format!("data race on {on} between blocks"),
             },
+            Rule::R004 if matches!(self.finding.missing, Missing::Publication { .. }) => {
+                format!("scope too narrow: the publication of {on} leaves the other thread out")
+            }
             Rule::R004 => format!("scope too narrow: these accesses to {on} leave each other's threads out"),
             Rule::R005 => match &self.finding.missing {
                 Missing::Publication { lock: true, .. } => {
@@ -103,6 +109,10 @@ impl Told<'_, '_> {
                 .into();
         }
         match &self.finding.missing {
+            Missing::WarpBarrier { same_instruction: true, .. } if self.same_value() => {
+                "(1) and (2) are lanes of one execution of one instruction, and wrote the same value, but others race with it"
+                    .into()
+            }
             Missing::WarpBarrier { same_instruction: true, .. } => {
                 "(1) and (2) are lanes of one execution of one instruction, and which lane's value stays is not specified"
                     .into()
@@ -132,8 +142,9 @@ impl Told<'_, '_> {
             Missing::StreamOrder => self.streams(),
             Missing::Size => match self.first().zip(self.last()) {
                 Some((a, b)) => format!(
-                    "(1) has {} and (2) {} bytes, so that not even their values are defined",
-                    a.bytes, b.bytes
+                    "(1) has {} and (2) {}, so that not even their values are defined",
+                    super::bytes(a.bytes),
+                    super::bytes(b.bytes)
                 ),
                 None => "the accesses have different sizes".into(),
             },
@@ -142,21 +153,31 @@ impl Told<'_, '_> {
         }
     }
 
-    /// Which access's scope leaves out the other thread.
-    fn narrow(&self) -> String {
+    /// Whether both sides are known to have written one value.
+    fn same_value(&self) -> bool {
+        self.first().zip(self.last()).is_some_and(|(a, b)| a.value.is_some() && a.value == b.value)
+    }
+
+    /// The accesses whose scope leaves out the other thread, by index.
+    fn narrow_ones(&self) -> Vec<(usize, Scope)> {
         let leaves_out = |scope: Scope| match self.finding.relation {
             Relation::Launch | Relation::Grid => scope < Scope::Gpu,
             Relation::Host => scope < Scope::Sys,
             Relation::Cluster => scope < Scope::Cluster,
             _ => false,
         };
+        let scope = |witness| self.context.site(witness)?.access()?.scope.filter(|scope| leaves_out(*scope));
+        let witnesses = self.finding.witnesses.iter().enumerate();
+        witnesses.filter_map(|(index, witness)| Some((index, scope(witness)?))).collect()
+    }
+
+    /// Which access's scope leaves out the other thread.
+    fn narrow(&self) -> String {
         let sentences: Vec<_> = self
-            .finding
-            .witnesses
-            .iter()
-            .enumerate()
-            .filter_map(|(index, witness)| {
-                let scope = self.context.site(witness)?.access()?.scope.filter(|scope| leaves_out(*scope))?;
+            .narrow_ones()
+            .into_iter()
+            .filter_map(|(index, scope)| {
+                let witness = self.finding.witnesses.get(index)?;
                 let other = self.finding.witnesses.iter().rev().nth(index);
                 let (op, other) = (self.op(witness), self.block(other));
                 Some(format!("({}) {op} has scope `{}`, which leaves {other} out", index + 1, scope.name()))
@@ -180,6 +201,7 @@ impl Told<'_, '_> {
             object if object.name.ends_with(" memory") => "the flag".to_owned(),
             object => format!("{} `{}`", if lock { "the lock or counter" } else { "the flag" }, object.name),
         };
+        let (writer, reader) = (self.instead(writer, write), self.instead(reader, read));
         let release = |what: Option<Instead>| {
             let op = self.op(write);
             let place = self.place(write);
@@ -191,8 +213,18 @@ impl Told<'_, '_> {
                 Some(Instead::FenceElsewhere) => {
                     format!("no fence lies between the last access and the write of {flag} ({op}, {place})")
                 }
+                Some(Instead::NarrowScope) if self.order(write).is_some_and(Order::releases) => {
+                    format!(
+                        "the release by the write of {flag} ({op}, {place}) has a scope that leaves the reader out"
+                    )
+                }
+                Some(Instead::NarrowScope) if self.is_wide(write) => {
+                    format!(
+                        "the fence before the write of {flag} ({op}, {place}) has a scope that leaves the reader out"
+                    )
+                }
                 Some(Instead::NarrowScope) => {
-                    format!("the release at {flag} ({op}, {place}) has a scope that leaves the reader out")
+                    format!("the write of {flag} ({op}, {place}) has a scope that leaves the reader out")
                 }
                 Some(Instead::Relaxed) | None => {
                     format!("the write of {flag} ({op}, {place}) is relaxed, with no fence before it")
@@ -210,8 +242,18 @@ impl Told<'_, '_> {
                 Some(Instead::FenceElsewhere) => {
                     format!("no fence lies between the read of {flag} ({op}, {place}) and what follows")
                 }
+                Some(Instead::NarrowScope) if self.order(read).is_some_and(Order::acquires) => {
+                    format!(
+                        "the acquire by the read of {flag} ({op}, {place}) has a scope that leaves the writer out"
+                    )
+                }
+                Some(Instead::NarrowScope) if self.is_wide(read) => {
+                    format!(
+                        "the fence behind the read of {flag} ({op}, {place}) has a scope that leaves the writer out"
+                    )
+                }
                 Some(Instead::NarrowScope) => {
-                    format!("the acquire at {flag} ({op}, {place}) has a scope that leaves the writer out")
+                    format!("the read of {flag} ({op}, {place}) has a scope that leaves the writer out")
                 }
                 Some(Instead::Relaxed) | None => {
                     format!("the read of {flag} ({op}, {place}) is relaxed, with no fence behind it")
@@ -223,6 +265,16 @@ impl Told<'_, '_> {
             Side::Acquire => acquire(reader),
             Side::Both => format!("{}, and {}", release(writer), acquire(reader)),
         }
+    }
+
+    fn order(&self, witness: &Witness) -> Option<Order> {
+        Some(self.context.site(witness)?.access()?.order)
+    }
+
+    /// What stands where order should come from. A strong access is not plain, whatever it races with.
+    fn instead(&self, what: Option<Instead>, witness: &Witness) -> Option<Instead> {
+        let strong = self.order(witness).is_some_and(Order::is_strong);
+        if what == Some(Instead::Plain) && strong { Some(Instead::NarrowScope) } else { what }
     }
 
     fn streams(&self) -> String {
@@ -238,18 +290,24 @@ impl Told<'_, '_> {
     }
 
     /// The scope that holds both threads.
-    fn needed(&self) -> &'static str {
+    fn needed(&self) -> Scope {
         match self.finding.relation {
-            Relation::Thread | Relation::Warp | Relation::Block => "cta",
-            Relation::Cluster => "cluster",
-            Relation::Grid | Relation::Launch => "gpu",
-            Relation::Host => "sys",
+            Relation::Thread | Relation::Warp | Relation::Block => Scope::Cta,
+            Relation::Cluster => Scope::Cluster,
+            Relation::Grid | Relation::Launch => Scope::Gpu,
+            Relation::Host => Scope::Sys,
         }
+    }
+
+    /// Whether an access's own scope holds both threads.
+    fn is_wide(&self, witness: &Witness) -> bool {
+        let scope = || self.context.site(witness)?.access()?.scope;
+        scope().is_some_and(|scope| scope >= self.needed())
     }
 
     pub(super) fn help(&self) -> String {
         let name = self.name();
-        let scope = self.needed();
+        let scope = self.needed().name();
         match self.finding.rule {
             Rule::R008 => {
                 return "wait for the copy to complete before (1) and (2) meet, with the proxy fence it needs"
@@ -272,13 +330,36 @@ impl Told<'_, '_> {
             Missing::BetweenBlocks => format!(
                 "give each block a part of {name} of its own, make both accesses atomic, or move one of them to a later launch"
             ),
-            Missing::AccessScope => format!("use scope `{scope}` or wider in both (1) and (2)"),
-            Missing::Publication { side, writer, reader, flag_write, .. } => {
+            Missing::AccessScope => {
+                let which = match self.narrow_ones()[..] {
+                    [(index, _)] => format!("({})", index + 1),
+                    _ => "both (1) and (2)".into(),
+                };
+                format!("use scope `{scope}` or wider in {which}")
+            }
+            Missing::Publication { side, writer, reader, flag_write, flag_read, .. } => {
+                let (writer, reader) = (self.instead(*writer, flag_write), self.instead(*reader, flag_read));
                 let flag = match self.context.object(flag_write, flag_write.address) {
                     object if object.name.ends_with(" memory") => "the flag".to_owned(),
                     object => format!("`{}`", object.name),
                 };
-                let plain = [writer, reader].into_iter().any(|side| *side == Some(Instead::Plain));
+                // A releasing write or an acquiring read that only has the wrong scope.
+                let narrow = |what, orders: bool| what == Some(Instead::NarrowScope) && orders;
+                let write = narrow(writer, self.order(flag_write).is_some_and(Order::releases));
+                let read = narrow(reader, self.order(flag_read).is_some_and(Order::acquires));
+                match side {
+                    Side::Release if write => {
+                        return format!("give the write of {flag} scope `{scope}` or wider");
+                    }
+                    Side::Acquire if read => {
+                        return format!("give the read of {flag} scope `{scope}` or wider");
+                    }
+                    Side::Both if write && read => {
+                        return format!("give the write of {flag} and its read scope `{scope}` or wider");
+                    }
+                    _ => {}
+                }
+                let plain = [writer, reader].contains(&Some(Instead::Plain));
                 publish(*side, &flag, plain, scope)
             }
             Missing::StreamOrder => self.ordered_launches(),
@@ -293,7 +374,7 @@ impl Told<'_, '_> {
 
     fn atomic_against_plain(&self) -> String {
         let plain = self.finding.witnesses.iter().enumerate().find(|(_, w)| w.class != AccessClass::Atomic);
-        let scope = self.needed();
+        let scope = self.needed().name();
         let Some((index, witness)) = plain else { return "make both accesses atomic".into() };
         let what = if witness.class == AccessClass::Read { "load" } else { "store" };
         let atomic = format!("make ({}) a relaxed {what} of scope `{scope}`", index + 1);

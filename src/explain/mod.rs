@@ -267,7 +267,12 @@ pub fn explain(finding: &Finding, context: &Context<'_>) -> Explained {
         let same_space = |w: &&Witness| Tagged(w.address).is_shared() == Tagged(last.address).is_shared();
         finding.witnesses.iter().filter(same_space).map(|w| w.address).max().unwrap_or(last.address)
     });
-    let object = touched.zip(address).map(|(witness, address)| context.object(witness, address));
+    // Of accesses of different sizes the smaller one tells best which element is meant.
+    let smaller = touched.map(|last| {
+        let bytes = finding.witnesses.iter().map(|witness| witness.bytes).min().unwrap_or(last.bytes);
+        Witness { bytes, ..*last }
+    });
+    let object = smaller.zip(address).map(|(witness, address)| context.object(&witness, address));
     let space = address.map(|address| if Tagged(address).is_shared() { "shared" } else { "global" });
     let launch = last.map_or(0, |witness| witness.thread.launch);
     let told = advice::Told { finding, context, object: object.as_ref(), space };
@@ -309,6 +314,11 @@ fn notes(
     missing: String,
 ) -> Vec<String> {
     let mut notes = vec![missing];
+    if finding.doubtful {
+        notes.push(
+            "this is no error, as synchronisation that is not covered yet may order (1) and (2)".into(),
+        );
+    }
     if let (Some(object), Some(address), Some(space)) =
         (&explained.object, explained.address, explained.space)
     {
@@ -331,9 +341,11 @@ fn notes(
         notes.push(format!("kernel `{kernel}`, launch #{}, grid {grid} block {block}", explained.launch));
     }
     notes.extend(told.intervals());
-    if finding.count > 1 {
+    if finding.count > 1 && explained.object.is_some() {
         let addresses = if finding.addresses == 1 { "address" } else { "addresses" };
         notes.push(format!("same pair: {} conflicts, {} {addresses}", finding.count, finding.addresses));
+    } else if finding.count > 1 {
+        notes.push(format!("seen {} times", finding.count));
     }
     if let Some((seen, of)) = context.schedules {
         notes.push(format!("seen in {seen} of {of} schedules"));
@@ -396,6 +408,10 @@ fn instruction(context: &Context<'_>, site: &Site) -> crate::span::Span {
     crate::span::Span::new(start, start + line.len())
 }
 
+fn bytes(n: u8) -> String {
+    if n == 1 { "1 byte".into() } else { format!("{n} bytes") }
+}
+
 /// "volatile write of 1, 4 bytes", "barrier `bar.sync`"
 fn doing(site: &Site, witness: &Witness) -> String {
     let Some(access) = site.access() else {
@@ -411,7 +427,7 @@ fn doing(site: &Site, witness: &Witness) -> String {
         Marking::Mmio => format!("mmio {action}"),
         Marking::NonCoherent => format!("non-coherent {action}"),
     };
-    let bytes = if witness.bytes == 1 { "1 byte".to_owned() } else { format!("{} bytes", witness.bytes) };
+    let bytes = bytes(witness.bytes);
     let scope = access.scope.filter(|_| access.marking == Marking::Plain);
     let scope = scope.map(|scope| format!(", scope {}", scope.name())).unwrap_or_default();
     format!("{marked}, {bytes}{scope}")

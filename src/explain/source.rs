@@ -84,6 +84,8 @@ fn statement(line: &str, column: u32) -> Option<std::ops::Range<usize>> {
     let column = (column as usize).saturating_sub(1);
     let within = column > indent && column < end && line.is_char_boundary(column);
     let start = if within { column } else { indent };
+    // It may point at the blanks before a statement, as behind an `else`.
+    let start = start + line.get(start..end).map_or(0, |code| code.len() - code.trim_start().len());
     // Columns count in the text that the compiler saw, where macros such as `__global__` are longer. One that points
     // into a word, or behind a bracket that closes first, is off; then the whole line is meant.
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
@@ -127,6 +129,7 @@ mod tests {
         assert_eq!(at(off, 20), Some("out[0] = 1"));
         assert_eq!(at(off, 15), Some(off));
         assert_eq!(at(off, 13), Some(off));
+        assert_eq!(at("  else   b = 2;", 7), Some("b = 2"));
         assert_eq!(at("}", 1), Some("}"));
         assert_eq!(at("   ", 2), None);
     }

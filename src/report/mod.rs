@@ -130,14 +130,16 @@ impl Report {
     /// The line that ends a text report.
     pub fn summary(&self) -> String {
         let count = |n: usize, one: &str| if n == 1 { format!("1 {one}") } else { format!("{n} {one}s") };
+        let records: u64 = self.launches.iter().map(|launch| launch.records).sum();
+        let records = if records == 1 { "1 record".to_owned() } else { format!("{records} records") };
         let notes = self.count(Severity::Note);
         let notes = if notes == 0 { String::new() } else { format!("{}, ", count(notes, "note")) };
         format!(
-            "{}, {}, {notes}{} inconclusive, {} records, {} dropped",
+            "{}, {}, {notes}{} inconclusive, {}, {} dropped",
             count(self.count(Severity::Error), "race"),
             count(self.count(Severity::Warning), "warning"),
             self.incomplete.len(),
-            self.launches.iter().map(|launch| launch.records).sum::<u64>(),
+            records,
             self.launches.iter().map(|launch| launch.dropped).sum::<u64>(),
         )
     }

@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use crate::backend::{BackendError, Fault, FaultKind, LaunchEnd, Plan, Program, Stop, WarpPosition};
-use crate::diag::{Diagnostic, Severity};
+use crate::diag::Diagnostic;
 use crate::explain::names::demangle;
 use crate::explain::{Sources, frames, user_frame};
 use crate::instrument::Unlogged;
@@ -80,7 +80,7 @@ impl Why<'_> {
     }
 
     /// Reasons in what a launch left behind.
-    pub(super) fn end(&self, launch: u32, end: &LaunchEnd) -> Vec<Incomplete> {
+    pub(super) fn end(&self, launch: u32, end: &LaunchEnd, stop: Option<&Stop>) -> Vec<Incomplete> {
         let mut reasons = Vec::new();
         if end.dropped > 0 {
             let detail = format!("{} records of {} were dropped", end.dropped, self.kernel(launch));
@@ -88,7 +88,12 @@ impl Why<'_> {
             reasons.push(Incomplete { reason: Reason::DroppedRecords, detail, diagnostic });
         }
         let unlogged = self.program.sites.unlogged();
-        let executed = end.unlogged.iter().filter_map(|index| unlogged.get(*index as usize));
+        // What the backend stopped at was not executed; that it stopped there is a reason of its own.
+        let reached = |unlogged: &&Unlogged| match stop {
+            Some(Stop::Unsupported { at, .. }) => *at != unlogged.span,
+            _ => true,
+        };
+        let executed = end.unlogged.iter().filter_map(|index| unlogged.get(*index as usize)).filter(reached);
         reasons.extend(executed.map(|unlogged| self.unlogged(unlogged)));
         reasons
     }
@@ -198,7 +203,7 @@ impl Why<'_> {
         let line = fault.at.map(|at| format!(" at {}", self.line(at, self.loc(at))));
         let thread =
             fault.thread.map(|(block, thread)| format!("block {} thread {}", show(block), show(thread)));
-        let mut diagnostic = Diagnostic { severity: Severity::Error, code, ..warning(&said) };
+        let mut diagnostic = Diagnostic { code, ..Diagnostic::error(said.as_str()) };
         if let Some(at) = fault.at {
             let who = thread.clone().unwrap_or_default();
             diagnostic = self.place(diagnostic, at, self.loc(at), who);
@@ -219,8 +224,11 @@ impl Why<'_> {
         };
         let line = self.line(at, self.loc(at));
         let detail = format!("`{}` at {line}: {what}", self.opcode(at));
+        let unlogged = self.program.sites.unlogged().iter().find(|unlogged| unlogged.span == at);
+        let loc = unlogged.map_or_else(|| self.loc(at), |unlogged| unlogged.loc.as_deref());
+        let why = unlogged.map(|unlogged| format!(": {}", unlogged.why)).unwrap_or_default();
         let diagnostic = self
-            .place(warning(what), at, self.loc(at), "the run stopped here".into())
+            .place(warning(what), at, loc, format!("the run stopped here{why}"))
             .note("what would have followed was not checked");
         Incomplete { reason: Reason::UnknownInstruction, detail, diagnostic }
     }

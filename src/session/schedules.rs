@@ -98,7 +98,7 @@ impl<'j> Job<'j> {
                 count.0 += end.records;
                 count.1 += end.dropped;
             }
-            incomplete.extend(why.end(*launch, end));
+            incomplete.extend(why.end(*launch, end, outcome.stop.as_ref()));
         }
         incomplete.extend(outcome.stop.iter().map(|stop| why.stop(stop)));
         incomplete.extend(observed.degraded.iter().map(|detail| why.degraded(detail)));

@@ -1,8 +1,11 @@
-//! What the data-driven tests share: finding samples, loading them, running them on the emulator.
+//! What the data-driven tests share: finding samples, loading them, running them on the emulator, blessed texts.
+
+#![allow(dead_code, reason = "each test uses a part")]
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use libtest_mimic::Failed;
 use ptxrace::abi::{Unit, decode};
 use ptxrace::backend::{Backend, LaunchEnd, LaunchInfo, Outcome, Plan, Program, RunOptions, Sink};
 use ptxrace::engine::{Engine, Report};
@@ -11,12 +14,12 @@ use ptxrace::session::launch::{LaunchRequest, resolve};
 use ptxrace::session::{parse, read};
 
 /// The repository's root.
-pub fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// All programs with a launch file under a folder, sorted, by their launch file.
-pub fn programs(folder: &str) -> Vec<PathBuf> {
+pub(crate) fn programs(folder: &str) -> Vec<PathBuf> {
     fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(dir).expect("a folder of the repository") {
             let path = entry.expect("an entry").path();
@@ -34,22 +37,22 @@ pub fn programs(folder: &str) -> Vec<PathBuf> {
 }
 
 /// A short name for a launch file.
-pub fn name(path: &Path) -> String {
+pub(crate) fn name(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).with_extension("").display().to_string()
 }
 
 /// Records of one launch, with what was said around them.
 #[derive(Clone, Debug, Default)]
-pub struct Launched {
-    pub info: Option<LaunchInfo>,
-    pub units: Vec<Unit>,
-    pub end: LaunchEnd,
+pub(crate) struct Launched {
+    pub(crate) info: Option<LaunchInfo>,
+    pub(crate) units: Vec<Unit>,
+    pub(crate) end: LaunchEnd,
 }
 
 /// Keeps the records of a run.
 #[derive(Debug, Default)]
-pub struct Capture {
-    pub launches: Vec<Launched>,
+pub(crate) struct Capture {
+    pub(crate) launches: Vec<Launched>,
 }
 
 impl Sink for Capture {
@@ -67,15 +70,19 @@ impl Sink for Capture {
 }
 
 /// A program that has run, with its records.
-pub struct Recorded {
-    pub sites: Arc<SiteTable>,
-    pub plan: Plan,
-    pub capture: Capture,
-    pub outcome: Outcome,
+pub(crate) struct Recorded {
+    pub(crate) sites: Arc<SiteTable>,
+    pub(crate) plan: Plan,
+    pub(crate) capture: Capture,
+    pub(crate) outcome: Outcome,
 }
 
 /// Runs a program by its launch file.
-pub fn record(launch: &Path, backend: &mut dyn Backend, options: &RunOptions) -> Result<Recorded, String> {
+pub(crate) fn record(
+    launch: &Path,
+    backend: &mut dyn Backend,
+    options: &RunOptions,
+) -> Result<Recorded, String> {
     let ptx = launch.with_extension("ptx");
     let say = |errors: Vec<ptxrace::diag::Diagnostic>| {
         errors.into_iter().map(|e| e.message).collect::<Vec<_>>().join("; ")
@@ -92,7 +99,7 @@ pub fn record(launch: &Path, backend: &mut dyn Backend, options: &RunOptions) ->
 }
 
 /// Lets the engine judge records.
-pub fn judge(sites: &Arc<SiteTable>, plan: &Plan, launches: &[Launched]) -> Report {
+pub(crate) fn judge(sites: &Arc<SiteTable>, plan: &Plan, launches: &[Launched]) -> Report {
     let mut engine = Engine::new(Arc::clone(sites), plan);
     for launch in launches {
         engine.begin(launch.info.as_ref().expect("a launch has begun"));
@@ -103,7 +110,7 @@ pub fn judge(sites: &Arc<SiteTable>, plan: &Plan, launches: &[Launched]) -> Repo
 }
 
 /// Splits units into records.
-pub fn records(units: &[Unit]) -> Vec<&[Unit]> {
+pub(crate) fn records(units: &[Unit]) -> Vec<&[Unit]> {
     let mut rest = units;
     let mut out = Vec::new();
     while let Some(record) = decode(rest).expect("whole records") {
@@ -112,4 +119,28 @@ pub fn records(units: &[Unit]) -> Vec<&[Unit]> {
         rest = after;
     }
     out
+}
+
+/// Compares a text with that of a file of the repository; with `PTXRACE_BLESS=1` writes it there instead.
+pub(crate) fn blessed(file: &Path, text: &str) -> Result<(), Failed> {
+    let shown = file.strip_prefix(root()).unwrap_or(file).display();
+    if std::env::var_os("PTXRACE_BLESS").is_some_and(|value| value == "1") {
+        if let Some(folder) = file.parent() {
+            std::fs::create_dir_all(folder)?;
+        }
+        return Ok(std::fs::write(file, text)?);
+    }
+    let Ok(expected) = std::fs::read_to_string(file) else {
+        return Err(format!("`{shown}` is missing; with PTXRACE_BLESS=1 it is written:\n{text}").into());
+    };
+    if expected == text {
+        return Ok(());
+    }
+    let differs = expected.lines().zip(text.lines()).position(|(a, b)| a != b);
+    let line = differs.unwrap_or(expected.lines().count().min(text.lines().count())) + 1;
+    Err(format!(
+        "`{shown}` differs from line {line} on; PTXRACE_BLESS=1 rewrites it, then review the change\n\
+         -- blessed\n{expected}\n-- now\n{text}"
+    )
+    .into())
 }

@@ -216,6 +216,7 @@ impl Memory {
             (None, None) => None,
         };
         let detail = match near {
+            Some((0, a, side)) => format!("{what}, right {side} `{}` ({} bytes)", a.name, a.data.len()),
             Some((distance, a, side)) => {
                 format!("{what}, {distance} bytes {side} `{}` ({} bytes)", a.name, a.data.len())
             }

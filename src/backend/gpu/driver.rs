@@ -3,10 +3,10 @@
 //! Symbols are looked up when they are first called, so a driver needs only the functions used here, all of which
 //! exist since CUDA 12.0. The bindings are those of a newer version because their error codes are more complete.
 
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_void};
 use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use cudarc::driver::sys as cu;
 

@@ -9,8 +9,8 @@ mod ring;
 
 use std::time::{Duration, Instant};
 
-use self::driver::{Context, DeviceMemory, Failure, Kernel, Module, Shape, Stream};
 pub use self::driver::leave_abandoned;
+use self::driver::{Context, DeviceMemory, Failure, Kernel, Module, Shape, Stream};
 pub use self::ring::RingSizes;
 use self::ring::{Rings, RoundError};
 use super::{

@@ -18,12 +18,13 @@ impl<'a> Parser<'a> {
                 if p.at_end() {
                     // The tree keeps what was read; the error says that the brace is missing.
                     let _ = p.fail::<()>("`}`", context);
-                    return Ok(Block { statements, span: Span::new(open.start as usize, p.pos) });
+                    return Ok(Block { statements, span: Span::new(open.start as usize, p.end_of_last) });
                 }
                 let before = p.pos;
                 if p.statement(&mut statements).is_err() {
                     p.resynchronise();
-                    if p.pos == before && p.peek() != Some('}') && p.peek() != Some('{') {
+                    // A `{` that was refused without a step, as one nested too deep, must not be tried again.
+                    if p.pos == before && p.peek() != Some('}') {
                         p.pos += p.peek().map_or(0, char::len_utf8);
                     }
                 }

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::sync::Mutex;
 
 /// Folders, below the workspace root, whose `.cu` files have a `.ptx` beside them.
-const FOLDERS: [&str; 2] = ["ptx-samples", "tests/cases"];
+const FOLDERS: [&str; 3] = ["ptx-samples", "tests/cases", "benches/kernels"];
 
 #[derive(Clone, Copy)]
 pub(crate) enum Mode {

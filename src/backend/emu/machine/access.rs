@@ -97,10 +97,11 @@ impl View<'_> {
                 "{what} of {size} bytes at {address:#x}, {before} bytes before the start of {name} ({end} bytes)"
             )
         } else if address >= end {
-            let behind = address - end;
-            format!(
-                "{what} of {size} bytes at {address:#x}, {behind} bytes behind the end of {name} ({end} bytes)"
-            )
+            let behind = match address - end {
+                0 => "right".to_owned(),
+                bytes => format!("{bytes} bytes"),
+            };
+            format!("{what} of {size} bytes at {address:#x}, {behind} behind the end of {name} ({end} bytes)")
         } else {
             format!(
                 "{what} of {size} bytes at {address:#x}, its last {over} bytes behind the end of {name} ({end} bytes)"

@@ -1,0 +1,447 @@
+//! The sample programs and the cases: each runs on the emulator and is compared with what its `[expect]` table says.
+//!
+//! Trials are named `FAMILY/PROGRAM`: `verdict`, `schedules` (several seeds), `modes` (the instrumented text gives the
+//! records of a native run), `report` and `json` (whole texts, compared with blessed files). After an intended change
+//! `PTXRACE_BLESS=1 cargo test --release --test samples` rewrites those; review them as any other change.
+
+mod common;
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use common::{Recorded, blessed, name, programs, record, records, root};
+use libtest_mimic::{Arguments, Failed, Trial};
+use ptxrace::abi::{Unit, decode};
+use ptxrace::backend::emu::Emulator;
+use ptxrace::backend::{RunOptions, Stop, WarpPosition};
+use ptxrace::cli::{self, Streams};
+use ptxrace::diag::Severity;
+use ptxrace::explain::Explained;
+use ptxrace::report::{Report, Silent, Verdict};
+use ptxrace::session::{self, Choice, Linked, Request};
+use serde::Deserialize;
+
+/// Seeds of the trials `schedules`.
+const SEEDS: std::ops::Range<u64> = 0..8;
+
+/// Cases whose instructions are not covered yet: asynchronous copies, mbarriers, clusters. They are inconclusive, never
+/// clean; once those instructions are covered, the verdicts of their tables hold and this list goes.
+const NOT_COVERED: [&str; 4] = [
+    "45-wait-group-off-by-one",
+    "47-bulk-store-no-proxy-fence",
+    "50-read-before-wait",
+    "51-remote-store-before-entry",
+];
+
+/// Programs whose table is right and the engine not yet, with what is wrong. Their trials `verdict` and `schedules` have
+/// to fail, so that an entry goes when its reason does.
+const NOT_YET: [(&str, &str); 2] = [
+    ("ptx-samples/clean/publish-relaxed-data", "a publication of strong data deserves a warning (R005)"),
+    ("tests/cases/66-atomics-need-no-barrier/racy", "the widest distance depends on the schedule"),
+];
+
+/// Programs whose JSON report is blessed: one for each shape of finding.
+const JSON: [&str; 7] = [
+    "ptx-samples/clean/reduce",
+    "ptx-samples/clean/warp-reduce-volatile",
+    "ptx-samples/invalid/out-of-bounds",
+    "ptx-samples/race/publish-no-fence",
+    "ptx-samples/race/reduce-missing-sync",
+    "ptx-samples/race/streams-unordered",
+    "ptx-samples/race/syncwarp-mask-too-small",
+];
+
+/// Programs whose reports tell where a clock stopped them, which no two runs do alike.
+const BY_THE_CLOCK: [&str; 1] = ["ptx-samples/invalid/endless-loop"];
+
+/// The table `[expect]`; `ptx-samples/README.md` tells what its keys mean. Those that other tests read are checked for
+/// their form only.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Expect {
+    verdict: Option<String>,
+    rule: Option<String>,
+    object: Option<String>,
+    kind: Option<String>,
+    scope: Option<String>,
+    also: Vec<String>,
+    warnings: Vec<String>,
+    schedule_dependent: bool,
+    exit: Option<u8>,
+    message: Option<String>,
+    lines: Vec<u32>,
+    flags: Vec<String>,
+    confidence: Option<String>,
+    #[serde(rename = "deterministic")]
+    _deterministic: Vec<String>,
+    #[serde(rename = "gpu")]
+    _gpu: Option<bool>,
+    #[serde(rename = "proxy")]
+    _proxy: Option<String>,
+}
+
+impl Expect {
+    /// Of a launch file, or of `NAME.expect.toml` where the launch file itself is what is wrong.
+    fn of(launch: &Path) -> Self {
+        #[derive(Deserialize)]
+        struct File {
+            expect: Expect,
+        }
+        let apart = launch.with_extension("expect.toml");
+        let file = if apart.exists() { apart } else { launch.to_owned() };
+        let text = std::fs::read_to_string(&file).expect("a launch file");
+        toml::from_str::<File>(&text).unwrap_or_else(|e| panic!("{}: {e}", file.display())).expect
+    }
+}
+
+/// Runs a session in this process.
+fn run(launch: &Path, seed: u64) -> Result<Report, Failed> {
+    let request = Request {
+        file: within(launch).with_extension("ptx"),
+        backend: Choice::Emulator,
+        options: RunOptions { seed, ..RunOptions::default() },
+        schedules: 1,
+        command: "ptxrace".into(),
+        ..Request::default()
+    };
+    let finished = session::run(&request, &Linked, &Silent);
+    let said = |errors: Vec<ptxrace::diag::Diagnostic>| {
+        errors.into_iter().map(|e| e.message).collect::<Vec<_>>().join("; ")
+    };
+    Ok(finished.map_err(said)?.report)
+}
+
+/// Runs the command line in this process: exit code, standard output, standard error.
+fn ptxrace(launch: &Path, flags: &[String]) -> Result<(u8, String, String), Failed> {
+    let file = within(launch).with_extension("ptx");
+    let words = ["ptxrace".into(), "run".into(), file.into(), "--backend".into(), "emu".into()];
+    let args = words.into_iter().chain(flags.iter().map(OsString::from));
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let streams = Streams {
+        out: &mut out,
+        err: &mut err,
+        out_is_terminal: false,
+        err_is_terminal: false,
+        width: None,
+        no_color: true,
+    };
+    let code = cli::run(args, streams, &Linked)?;
+    Ok((code, String::from_utf8(out)?, String::from_utf8(err)?))
+}
+
+/// A path from the repository's root, where `main` goes first: reports name files as they were given.
+fn within(path: &Path) -> PathBuf {
+    path.strip_prefix(root()).unwrap_or(path).to_owned()
+}
+
+/// One line for a finding.
+fn told(finding: &Explained) -> String {
+    let object = finding.object.as_ref().map_or("-", |object| &object.name);
+    let kind = finding.kind.map_or("-", |kind| kind.name());
+    format!("{} {} {object} {kind} {}", finding.severity.name(), finding.rule.id(), finding.relation.name())
+}
+
+fn all(report: &Report) -> String {
+    let findings = report.findings.iter().map(told);
+    let reasons = report.incomplete.iter().map(|i| format!("{}: {}", i.reason.name(), i.detail));
+    format!("{}\n  {}", report.verdict.name(), findings.chain(reasons).collect::<Vec<_>>().join("\n  "))
+}
+
+/// The last identifier of the last `::` part of a name.
+fn last_identifier(name: &str) -> &str {
+    let last = name.rsplit("::").next().unwrap_or(name);
+    let start = last.find(|c: char| c.is_alphabetic() || c == '_').unwrap_or(last.len());
+    let rest = &last[start..];
+    &rest[..rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len())]
+}
+
+/// Whether a report says what the table does.
+fn compare(report: &Report, expect: &Expect, warnings_too: bool) -> Result<(), Failed> {
+    let wrong = |what: &str| Err(Failed::from(format!("{what}\nexpected {expect:?}\ngot {}", all(report))));
+    let race = match expect.verdict.as_deref() {
+        Some("race") => true,
+        Some("clean") => false,
+        _ => return wrong("the table has no `verdict`"),
+    };
+    if report.verdict != if race { Verdict::Race } else { Verdict::Clean } {
+        return wrong("the verdict is wrong");
+    }
+    let of = |severity| report.findings.iter().filter(move |finding| finding.severity == severity);
+    let errors = || of(Severity::Error);
+    let fits = |finding: &&Explained| {
+        let object = finding.object.as_ref().map(|object| last_identifier(&object.name));
+        let same = |wanted: &Option<String>, is: Option<&str>| wanted.is_none() || wanted.as_deref() == is;
+        same(&expect.rule, Some(finding.rule.id()))
+            && same(&expect.object, object)
+            && same(&expect.kind, finding.kind.map(|kind| kind.name()))
+            && same(&expect.scope, Some(finding.relation.name()))
+    };
+    if race && !errors().any(|finding| fits(&finding)) {
+        return wrong("the expected error is not there");
+    }
+    if let Some(rule) = &expect.rule
+        && let Some(other) =
+            errors().find(|f| f.rule.id() != rule && !expect.also.iter().any(|a| a == f.rule.id()))
+    {
+        return wrong(&format!("an unexpected error: {}", told(other)));
+    }
+    let mut warnings: Vec<_> = of(Severity::Warning).map(|finding| finding.rule.id()).collect();
+    warnings.sort_unstable();
+    warnings.dedup();
+    if warnings_too && warnings != expect.warnings {
+        return wrong(&format!("the warnings are {warnings:?}"));
+    }
+    Ok(())
+}
+
+/// How a case is to be looked at.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Sort {
+    /// One of `ptx-samples/race` or `clean`: everything in its table holds.
+    Sample,
+    /// A case whose verdict nobody doubts.
+    Firm,
+    /// A case that is undefined by the model and harmless on devices, or a matter of policy: it has to run to its end,
+    /// and its findings to stay as they were blessed.
+    Doubtful,
+    /// See `NOT_COVERED`.
+    NotCovered,
+}
+
+fn verdict(launch: &Path, expect: &Expect, sort: Sort, seed: u64) -> Result<Report, Failed> {
+    let report = run(launch, seed)?;
+    match sort {
+        Sort::Sample => compare(&report, expect, true)?,
+        Sort::Firm => compare(&report, expect, false)?,
+        Sort::Doubtful if report.incomplete.is_empty() => {}
+        Sort::NotCovered if report.verdict == Verdict::Inconclusive => {}
+        Sort::Doubtful | Sort::NotCovered => return Err(all(&report).into()),
+    }
+    Ok(report)
+}
+
+fn one_verdict(launch: &Path, expect: &Expect, sort: Sort) -> Result<(), Failed> {
+    verdict(launch, expect, sort, 0).map(drop)
+}
+
+/// See `NOT_YET`.
+fn not_yet(result: Result<(), Failed>) -> Result<(), Failed> {
+    match result {
+        Ok(()) => Err("this works now: take it out of `NOT_YET`".into()),
+        Err(_) => Ok(()),
+    }
+}
+
+fn verdict_not_yet(launch: &Path, expect: &Expect, sort: Sort) -> Result<(), Failed> {
+    not_yet(one_verdict(launch, expect, sort))
+}
+
+fn schedules_not_yet(launch: &Path, expect: &Expect, sort: Sort) -> Result<(), Failed> {
+    not_yet(schedules(launch, expect, sort))
+}
+
+fn schedules(launch: &Path, expect: &Expect, sort: Sort) -> Result<(), Failed> {
+    let mut first = None;
+    for seed in SEEDS {
+        let report = if expect.schedule_dependent {
+            run(launch, seed)?
+        } else {
+            let wrong = |e: Failed| format!("seed {seed}: {}", e.message().unwrap_or(""));
+            verdict(launch, expect, sort, seed).map_err(wrong)?
+        };
+        // What is doubtful has to be of one severity under every schedule.
+        let worst = report.findings.iter().map(|finding| finding.severity).max();
+        if sort == Sort::Doubtful && *first.get_or_insert(worst) != worst {
+            return Err(format!("seed {seed}: {}", all(&report)).into());
+        }
+    }
+    Ok(())
+}
+
+/// The records of each warp of each launch, in its order.
+fn by_warp(run: &Recorded) -> BTreeMap<(usize, u32, u8), Vec<&[Unit]>> {
+    let mut warps: BTreeMap<_, Vec<_>> = BTreeMap::new();
+    for (index, launch) in run.capture.launches.iter().enumerate() {
+        for units in records(&launch.units) {
+            let record = decode(units).expect("a record").expect("a record");
+            warps.entry((index, record.block(), record.warp())).or_default().push(units);
+        }
+    }
+    warps
+}
+
+fn modes(launch: &Path) -> Result<(), Failed> {
+    for seed in 0..2 {
+        let options = RunOptions { seed, ..RunOptions::default() };
+        let native = record(launch, &mut Emulator::new(), &options)?;
+        let instrumented = record(launch, &mut Emulator::instrumented(), &options)?;
+        // Programs that deadlock do so in both modes, at the same place; only its span is of another text.
+        let stop = |run: &Recorded| match &run.outcome.stop {
+            None => "end".to_owned(),
+            Some(Stop::Deadlock { warps }) => {
+                let place =
+                    |w: &WarpPosition| format!("{:?} {} {:#x} {}", w.block, w.warp, w.mask, w.waiting);
+                format!("deadlock: {:?}", warps.iter().map(place).collect::<Vec<_>>())
+            }
+            Some(Stop::Unsupported { what, .. }) => format!("unsupported: {what}"),
+            Some(stop) => format!("{stop:?}"),
+        };
+        if stop(&native) != stop(&instrumented) {
+            return Err(
+                format!("seed {seed}: {}, instrumented {}", stop(&native), stop(&instrumented)).into()
+            );
+        }
+        let (a, b) = (by_warp(&native), by_warp(&instrumented));
+        if !a.keys().eq(b.keys()) {
+            return Err(format!("seed {seed}: records of other warps: {:?}, {:?}", a.keys(), b.keys()).into());
+        }
+        for ((warp, a), b) in a.iter().zip(b.values()) {
+            let differs = a.iter().zip(b).position(|(a, b)| a != b);
+            if let Some(at) = differs.or_else(|| (a.len() != b.len()).then_some(a.len().min(b.len()))) {
+                return Err(format!(
+                    "seed {seed}, launch, block, warp {warp:?}: record {at} is {:?}, instrumented {:?}",
+                    a.get(at),
+                    b.get(at)
+                )
+                .into());
+            }
+        }
+        let ends = |run: &Recorded| run.capture.launches.iter().map(|l| l.end.clone()).collect::<Vec<_>>();
+        if ends(&native) != ends(&instrumented) {
+            return Err(format!("seed {seed}: {:?}, {:?}", ends(&native), ends(&instrumented)).into());
+        }
+        if native.outcome.buffers != instrumented.outcome.buffers {
+            return Err(format!("seed {seed}: the buffers differ").into());
+        }
+    }
+    Ok(())
+}
+
+/// A whole report as text: what is printed, and for refused input what is said to standard error.
+fn report(launch: &Path, expect: &Expect) -> Result<(), Failed> {
+    let (_, out, err) = ptxrace(launch, &expect.flags)?;
+    let text = out + &err;
+    if text.contains(&*root().to_string_lossy()) {
+        return Err(format!("an absolute path\n{text}").into());
+    }
+    blessed(&launch.with_extension("report.txt"), &text)
+}
+
+fn json(launch: &Path, expect: &Expect) -> Result<(), Failed> {
+    let format = ["--format", "json"].map(String::from);
+    let (_, out, _) = ptxrace(launch, &[&expect.flags[..], &format].concat())?;
+    let short = name(launch).replace('/', "-");
+    blessed(&root().join("tests/blessed").join(short).with_extension("json"), &out)
+}
+
+/// Exit code, message and places of what cannot be run, or not to its end.
+fn invalid(launch: &Path, expect: &Expect) -> Result<(), Failed> {
+    let (code, out, err) = ptxrace(launch, &expect.flags)?;
+    let text = out + &err;
+    let exit = expect.exit.ok_or("the table has no `exit`")?;
+    if code != exit {
+        return Err(format!("exit code {code}, not {exit}\n{text}").into());
+    }
+    let file = within(launch).with_extension("ptx").display().to_string();
+    let missing = |what: &str| Err(Failed::from(format!("`{what}` is not in\n{text}")));
+    match &expect.message {
+        Some(message) if !text.contains(message) => return missing(message),
+        _ => {}
+    }
+    for line in &expect.lines {
+        let place = format!("{file}:{line}:");
+        if !text.contains(&place) {
+            return missing(&place);
+        }
+    }
+    if !expect.lines.is_empty() && text.matches("\nerror").count() + 1 != expect.lines.len() {
+        return Err(format!("not {} errors\n{text}", expect.lines.len()).into());
+    }
+    Ok(())
+}
+
+/// The report in the README is that of the command above it.
+fn readme() -> Result<(), Failed> {
+    const COMMAND: &str = "cargo run --release -- run ptx-samples/race/reduce-missing-sync.ptx\n";
+    let file = root().join("README.md");
+    let text = std::fs::read_to_string(&file)?;
+    if !text.contains(COMMAND) {
+        return Err(format!("the first command is not `{COMMAND}`").into());
+    }
+    let block = |text: &str| {
+        let heading = text.find("## What a report looks like")?;
+        let start = heading + text[heading..].find("```text\n")? + "```text\n".len();
+        Some(start..start + text[start..].find("```\n")?)
+    };
+    let place = block(&text).ok_or("there is no report")?;
+    let (_, report, _) = ptxrace(&root().join("ptx-samples/race/reduce-missing-sync.toml"), &[])?;
+    let mut now = text.clone();
+    now.replace_range(place, &report);
+    blessed(&file, &now)
+}
+
+/// Blessed files whose program has gone.
+fn stale() -> Result<(), Failed> {
+    fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
+        for entry in std::fs::read_dir(dir).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() { walk(&path, out) } else { out.push(path) }
+        }
+    }
+    let mut files = Vec::new();
+    ["ptx-samples", "tests/cases", "tests/blessed"]
+        .iter()
+        .for_each(|dir| walk(&root().join(dir), &mut files));
+    let json: Vec<_> = JSON.iter().map(|name| format!("{}.json", name.replace('/', "-"))).collect();
+    let is_stale = |path: &PathBuf| {
+        let file = path.file_name().unwrap_or_default().to_string_lossy();
+        match file.strip_suffix(".report.txt") {
+            Some(program) => !path.with_file_name(format!("{program}.ptx")).exists(),
+            None => path.starts_with(root().join("tests/blessed")) && !json.contains(&file.into_owned()),
+        }
+    };
+    files.retain(is_stale);
+    if files.is_empty() { Ok(()) } else { Err(format!("of no program: {files:?}").into()) }
+}
+
+fn main() {
+    std::env::set_current_dir(root()).expect("the repository");
+    let mut trials =
+        vec![Trial::test("report/none-is-stale", stale), Trial::test("report/of-the-readme", readme)];
+    let mut add =
+        |family: &str, launch: &Path, test: fn(&Path, &Expect, Sort) -> Result<(), Failed>, sort| {
+            let (path, expect) = (launch.to_owned(), Expect::of(launch));
+            trials
+                .push(Trial::test(format!("{family}/{}", name(launch)), move || test(&path, &expect, sort)));
+        };
+    for folder in ["ptx-samples/race", "ptx-samples/clean", "ptx-samples/invalid", "tests/cases"] {
+        for launch in programs(folder) {
+            let short = name(&launch);
+            let expect = Expect::of(&launch);
+            let sort = match expect.confidence.as_deref() {
+                _ if NOT_COVERED.iter().any(|case| short.contains(case)) => Sort::NotCovered,
+                Some("firm") => Sort::Firm,
+                Some(_) => Sort::Doubtful,
+                None => Sort::Sample,
+            };
+            if folder == "ptx-samples/invalid" {
+                add("verdict", &launch, |path, expect, _| invalid(path, expect), sort);
+            } else {
+                let open = NOT_YET.iter().any(|(program, _)| *program == short);
+                add("verdict", &launch, if open { verdict_not_yet } else { one_verdict }, sort);
+                add("schedules", &launch, if open { schedules_not_yet } else { schedules }, sort);
+                add("modes", &launch, |path, _, _| modes(path), sort);
+            }
+            let sample = folder != "tests/cases" || sort == Sort::Doubtful;
+            if sample && !BY_THE_CLOCK.contains(&short.as_str()) {
+                add("report", &launch, |path, expect, _| report(path, expect), sort);
+            }
+            if JSON.contains(&short.as_str()) {
+                add("json", &launch, |path, expect, _| json(path, expect), sort);
+            }
+        }
+    }
+    assert!(trials.len() > 450, "only {} trials", trials.len());
+    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+}
