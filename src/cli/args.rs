@@ -102,12 +102,12 @@ pub(super) struct RunArgs {
     /// What runs the program
     #[arg(long, value_enum, default_value_t = BackendArg::Auto)]
     pub(super) backend: BackendArg,
-    /// Seed of the emulator's schedule
-    #[arg(long, value_name = "N", default_value_t = 0)]
-    pub(super) seed: u64,
-    /// Run so many schedules, of the seeds from --seed on (emulator only)
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    pub(super) schedules: u64,
+    /// Seed of the emulator's schedule; alone, it runs just that one
+    #[arg(long, value_name = "N")]
+    pub(super) seed: Option<u64>,
+    /// Run so many schedules, of the seeds from --seed on (emulator only) [default: 4 for small programs, else 1]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub(super) schedules: Option<u64>,
     /// Stop each schedule after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(super) timeout: Option<std::time::Duration>,

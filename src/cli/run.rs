@@ -94,14 +94,15 @@ fn request(args: &RunArgs, dumps: &[(String, Option<PathBuf>)]) -> Result<Reques
             BackendArg::Emu => Choice::Emulator,
         },
         options: RunOptions {
-            seed: args.seed,
+            seed: args.seed.unwrap_or(0),
             timeout: args.timeout,
             on_full: match args.on_full {
                 OnFullArg::Wait => OnFull::Wait,
                 OnFullArg::Drop => OnFull::Drop,
             },
         },
-        schedules: args.schedules,
+        // A seed given is a replay; without one, the session takes what is cheap.
+        schedules: args.schedules.unwrap_or(u64::from(args.seed.is_some())),
         policy: Policy::new(&args.deny, &args.allow)?,
         dump: dumps.iter().map(|(name, _)| name.clone()).collect(),
         command: command(args),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::incomplete::Why;
 use super::launch::{self, LaunchRequest, Resolved};
-use super::schedules::{All, Found, Job, distinct};
+use super::schedules::{All, Found, Job, One, distinct};
 use super::{Parts, Policy, nearest};
 use crate::backend::{Backend, BackendError, ElementType, Plan, Program, RunOptions};
 use crate::diag::{Diagnostic, Severity};
@@ -36,7 +36,7 @@ pub struct Request {
     pub backend: Choice,
     /// How.
     pub options: RunOptions,
-    /// How many schedules, 1 or more.
+    /// How many schedules; 0 is as many as are cheap (`CHEAP_SCHEDULES`).
     pub schedules: u64,
     /// What counts.
     pub policy: Policy,
@@ -89,7 +89,7 @@ pub fn run(
     let (backend, all) = ran?;
 
     let mut findings: Vec<_> =
-        all.found.iter().map(|found| explained(found, request, &job, backend)).collect();
+        all.found.iter().map(|found| explained(found, request, &job, backend, all.schedules)).collect();
     explain::order(&mut findings);
     let verdict = if findings.iter().any(|finding| finding.severity == Severity::Error) {
         Verdict::Race
@@ -154,6 +154,12 @@ fn open(request: &Request, parts: &dyn Parts) -> Result<Box<dyn Backend>, Backen
     }
 }
 
+/// Without a wish for a number of schedules, a small program is run under this many on the emulator: what one schedule
+/// orders by chance, as causality through observation does, another leaves open.
+const CHEAP_SCHEDULES: u64 = 4;
+/// A program is small if its first schedule gives at most so many records.
+const CHEAP_RECORDS: u64 = 100_000;
+
 fn execute(request: &Request, job: &Job<'_>) -> Result<(&'static str, All), Vec<Diagnostic>> {
     if request.schedules > 1 && request.backend == Choice::Gpu {
         let error =
@@ -165,20 +171,13 @@ fn execute(request: &Request, job: &Job<'_>) -> Result<(&'static str, All), Vec<
     let ran = if request.schedules > 1 {
         job.many(&request.options, request.schedules)
     } else {
-        job.one(&mut *backend, &request.options).map(|one| All {
-            found: one
-                .findings
-                .into_iter()
-                .map(|finding| Found {
-                    finding,
-                    memory: one.memory.clone(),
-                    seed: request.options.seed,
-                    schedules: 1,
-                })
-                .collect(),
-            counts: one.counts,
-            incomplete: distinct(one.incomplete),
-            buffers: one.buffers,
+        job.one(&mut *backend, &request.options).and_then(|one| {
+            let records: u64 = one.counts.iter().map(|(records, _)| records).sum();
+            let small = records <= CHEAP_RECORDS && one.incomplete.is_empty();
+            if request.schedules == 0 && name == "emu" && small {
+                return job.many(&request.options, CHEAP_SCHEDULES);
+            }
+            Ok(alone(one, request.options.seed))
         })
     };
     match ran {
@@ -189,8 +188,22 @@ fn execute(request: &Request, job: &Job<'_>) -> Result<(&'static str, All), Vec<
             if incomplete.is_empty() {
                 return Err(vec![refused(&error)]);
             }
-            Ok((name, All { found: Vec::new(), counts: Vec::new(), incomplete, buffers: Vec::new() }))
+            let (found, counts, buffers) = (Vec::new(), Vec::new(), Vec::new());
+            Ok((name, All { found, counts, incomplete, buffers, schedules: 1 }))
         }
+    }
+}
+
+/// One schedule as all there are.
+fn alone(one: One, seed: u64) -> All {
+    let memory = one.memory;
+    let found = |finding| Found { finding, memory: memory.clone(), seed, schedules: 1 };
+    All {
+        found: one.findings.into_iter().map(found).collect(),
+        counts: one.counts,
+        incomplete: distinct(one.incomplete),
+        buffers: one.buffers,
+        schedules: 1,
     }
 }
 
@@ -204,7 +217,13 @@ fn refused(error: &BackendError) -> Diagnostic {
     }
 }
 
-fn explained(found: &Found, request: &Request, job: &Job<'_>, backend: &str) -> Explained {
+fn explained(
+    found: &Found,
+    request: &Request,
+    job: &Job<'_>,
+    backend: &str,
+    schedules: u64,
+) -> Explained {
     // A GPU's schedule has no seed.
     let replay = match backend {
         "gpu" => format!("{} --backend gpu", request.command),
@@ -216,7 +235,7 @@ fn explained(found: &Found, request: &Request, job: &Job<'_>, backend: &str) -> 
         memory: &found.memory,
         sources: job.sources,
         replay: &replay,
-        schedules: (request.schedules > 1).then_some((found.schedules, request.schedules)),
+        schedules: (schedules > 1).then_some((found.schedules, schedules)),
     };
     explain::explain(&found.finding, &context)
 }

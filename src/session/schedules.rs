@@ -46,6 +46,8 @@ pub(super) struct All {
     pub(super) incomplete: Vec<Incomplete>,
     /// Of the first schedule.
     pub(super) buffers: Vec<Vec<u8>>,
+    /// How many there were.
+    pub(super) schedules: u64,
 }
 
 /// What is the same for all schedules.
@@ -145,7 +147,7 @@ impl<'j> Job<'j> {
         });
         match failed.into_inner() {
             Some(error) => Err(error),
-            None => Ok(united.finish()),
+            None => Ok(united.finish(schedules)),
         }
     }
 }
@@ -200,7 +202,7 @@ impl United {
         }
     }
 
-    fn finish(self) -> All {
+    fn finish(self, schedules: u64) -> All {
         let Rest { counts, mut incomplete, buffers } = self.rest.into_inner();
         incomplete.sort_by_key(|(index, _)| *index);
         let mut found: Vec<_> = self.found.into_iter().collect();
@@ -211,6 +213,7 @@ impl United {
             counts,
             incomplete: distinct(incomplete.into_iter().map(|(_, incomplete)| incomplete).collect()),
             buffers: buffers.map(|(_, buffers)| buffers).unwrap_or_default(),
+            schedules,
         }
     }
 }
