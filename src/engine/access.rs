@@ -426,16 +426,20 @@ fn check(
             continue;
         }
         let wide = |scope: Option<Scope>| scope.is_some_and(is_wide);
-        // Morally strong whoever they are: only lanes of one warp are of interest, for the pre-Volta idiom.
+        // Morally strong whoever they are: only lanes of one warp are of interest, for the pre-Volta idiom, and data
+        // behind a flag.
         let strong = wide(key.scope) && wide(other.scope) && key.same_bytes(other);
         let atomic = key.class == AccessClass::Atomic || other.class == AccessClass::Atomic;
         if strong && atomic {
             continue;
         }
+        // A strong load of what a strong store left is no race, but it may be the data of a publication that went wrong.
+        let data = other.class == AccessClass::Write && key.class == AccessClass::Read;
+        let published = data && !judge.block.observations.is_empty();
         for earlier in &group.entries {
             let same_warp =
                 earlier.launch == now.launch && earlier.block == now.block && earlier.warp == now.warp;
-            if earlier.mask == 0 || (strong && !same_warp) {
+            if earlier.mask == 0 || (strong && !same_warp && !published) {
                 continue;
             }
             let read_only = (key.non_coherent || other.non_coherent) && earlier.launch == now.launch;

@@ -64,7 +64,10 @@ impl Judge<'_> {
             (Rule::R009, by_distance(relation).1)
         } else {
             if both_strong && same_bytes && self.inclusive(facts) {
-                return self.volatile_lanes(facts, relation, atomics, word);
+                return match relation {
+                    Relation::Warp => self.volatile_lanes(facts, relation, atomics, word),
+                    _ => self.strong_data(facts, relation, word),
+                };
             }
             if self.ordered_by_observation(facts, word) {
                 return None;
@@ -96,10 +99,7 @@ impl Judge<'_> {
             && facts.entry.value.is_some()
             && facts.entry.value == facts.now.value
             && self.same_shape(facts);
-        let witnesses = [
-            witness(facts.entry, facts.earlier(), key, word),
-            witness(facts.now, facts.later(), now_key, word),
-        ];
+        let witnesses = self.witnesses(facts, word);
         let kind = Some(Kind::of(key.class, now_key.class));
         Some(Conflict { rule, severity, kind, relation, witnesses, missing, same_value, same_instruction })
     }
@@ -155,6 +155,29 @@ impl Judge<'_> {
         publish::explain(earlier, later, address, self.know, self.block, self.locations)
     }
 
+    /// Strong data behind a flag whose publication is incomplete: no race, but the read may be stale.
+    fn strong_data(&self, facts: &Facts<'_>, relation: Relation, word: u64) -> Option<Conflict> {
+        let data = facts.key.class == AccessClass::Write && facts.now_key.class == AccessClass::Read;
+        let (rule, missing) = self.publication(facts, relation, word).filter(|_| data)?;
+        Some(Conflict {
+            rule,
+            severity: Severity::Warning,
+            kind: Some(Kind::RW),
+            relation,
+            witnesses: self.witnesses(facts, word),
+            missing,
+            same_value: false,
+            same_instruction: true,
+        })
+    }
+
+    fn witnesses(&self, facts: &Facts<'_>, word: u64) -> [Witness; 2] {
+        [
+            witness(facts.entry, facts.earlier(), facts.key, word),
+            witness(facts.now, facts.later(), facts.now_key, word),
+        ]
+    }
+
     /// Lanes of one warp that communicate by volatile or relaxed accesses alone: no race, but lockstep is assumed.
     fn volatile_lanes(
         &self,
@@ -174,10 +197,7 @@ impl Judge<'_> {
             severity: Severity::Warning,
             kind: Some(Kind::of(facts.key.class, facts.now_key.class)),
             relation,
-            witnesses: [
-                witness(facts.entry, facts.earlier(), facts.key, word),
-                witness(facts.now, facts.later(), facts.now_key, word),
-            ],
+            witnesses: self.witnesses(facts, word),
             missing,
             same_value: false,
             same_instruction: true,

@@ -217,13 +217,7 @@ fn refused(error: &BackendError) -> Diagnostic {
     }
 }
 
-fn explained(
-    found: &Found,
-    request: &Request,
-    job: &Job<'_>,
-    backend: &str,
-    schedules: u64,
-) -> Explained {
+fn explained(found: &Found, request: &Request, job: &Job<'_>, backend: &str, schedules: u64) -> Explained {
     // A GPU's schedule has no seed.
     let replay = match backend {
         "gpu" => format!("{} --backend gpu", request.command),
