@@ -1,0 +1,121 @@
+//! Lanes that meet: CTA barriers, warp barriers and the end of threads.
+
+use smallvec::SmallVec;
+
+use super::Orderer;
+use super::pool::WarpKey;
+use super::queue::BlockState;
+use crate::abi::Record;
+use crate::event::barrier::{Gathering, Threads};
+use crate::event::{Arrival, Event, Handler, Misuse};
+use crate::instrument::SiteId;
+use crate::isa::BarrierKind;
+
+impl Orderer {
+    pub(super) fn arrive(
+        &mut self,
+        arrival: Arrival,
+        kind: BarrierKind,
+        count: Option<u32>,
+        aligned: bool,
+        handler: &mut impl Handler,
+    ) {
+        let Some(block) = self.blocks.get_mut(&arrival.block) else { return };
+        let outcome = block.phases.entry(arrival.id).or_default().arrive(arrival, kind, count, aligned);
+        if kind != BarrierKind::Arrive {
+            block.warps[usize::from(arrival.warp)].waiting |= arrival.mask;
+        }
+        if let Some((what, other)) = outcome.misuse {
+            handler.event(Event::Misuse(Misuse::Barrier { what, arrival, other }));
+        }
+        handler.event(Event::Arrive(arrival));
+        self.complete(arrival.block, arrival.id, handler);
+    }
+
+    pub(super) fn complete(&mut self, block_id: u32, id: u32, handler: &mut impl Handler) {
+        let Some(block) = self.blocks.get_mut(&block_id) else { return };
+        let threads = Threads { exists: &block.exists, exited: &block.exited };
+        let Some(phase) = block.phases.get_mut(&id).filter(|phase| phase.is_complete(threads)) else {
+            return;
+        };
+        let waiters = phase.waiters();
+        let absent = phase.absent(threads);
+        phase.reset();
+        for (warp, mask) in &waiters {
+            block.warps[usize::from(*warp)].waiting &= !mask;
+            self.ready.push(WarpKey { block: block_id, warp: *warp });
+        }
+        handler.event(Event::BarrierDone { block: block_id, id, waiters: &waiters, absent: &absent });
+    }
+
+    pub(super) fn gather(
+        &mut self,
+        key: WarpKey,
+        site: SiteId,
+        record: &Record<'_>,
+        orders: bool,
+        handler: &mut impl Handler,
+    ) {
+        let (block, warp) = (key.block, key.warp);
+        for (rank, lane) in record.lanes().enumerate() {
+            let given = record.a(rank) as u32;
+            if given >> lane & 1 == 0 {
+                let executing = record.mask();
+                handler.event(Event::Misuse(Misuse::LaneOutsideMask { site, block, warp, given, executing }));
+                continue;
+            }
+            let Some(state) = self.blocks.get_mut(&block) else { return };
+            let warp_state = &mut state.warps[usize::from(warp)];
+            let found = warp_state.gatherings.iter_mut().find(|g| g.mask == given && g.orders == orders);
+            match found {
+                Some(gathering) => gathering.came |= 1 << lane,
+                None => warp_state.gatherings.push(Gathering { site, mask: given, came: 1 << lane, orders }),
+            }
+            warp_state.waiting |= 1 << lane;
+        }
+        self.complete_gatherings(key, handler);
+    }
+
+    pub(super) fn complete_gatherings(&mut self, key: WarpKey, handler: &mut impl Handler) {
+        let (block, warp) = (key.block, key.warp);
+        let Some(state) = self.blocks.get_mut(&block) else { return };
+        let absent = state.exited[usize::from(warp)] | !state.exists[usize::from(warp)];
+        let warp_state = &mut state.warps[usize::from(warp)];
+        let mut done: SmallVec<[Gathering; 1]> = SmallVec::new();
+        warp_state.gatherings.retain(|gathering| {
+            let complete = (gathering.came | absent) & gathering.mask == gathering.mask;
+            if complete {
+                done.push(*gathering);
+            }
+            !complete
+        });
+        for gathering in done {
+            warp_state.waiting &= !gathering.came;
+            let mask = gathering.came;
+            let event = if gathering.orders {
+                Event::WarpBarrier { block, warp, mask }
+            } else {
+                Event::Converge { block, warp, mask }
+            };
+            handler.event(event);
+            self.ready.push(key);
+        }
+    }
+
+    pub(super) fn exit(&mut self, key: WarpKey, mask: u32, handler: &mut impl Handler) {
+        let Some(block) = self.blocks.get_mut(&key.block) else { return };
+        block.exited[usize::from(key.warp)] |= mask & block.exists[usize::from(key.warp)];
+        let last = block.all_exited();
+        let mut ids: Vec<u32> =
+            block.phases.iter().filter(|(_, p)| !p.is_idle()).map(|(id, _)| *id).collect();
+        ids.sort_unstable();
+        handler.event(Event::Exit { block: key.block, warp: key.warp, mask, last });
+        for id in ids {
+            self.complete(key.block, id, handler);
+        }
+        self.complete_gatherings(key, handler);
+        if self.blocks.get(&key.block).is_some_and(BlockState::is_finished) {
+            self.blocks.remove(&key.block);
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! The replay order.
+//!
+//! Each strong operation and fence carries two tickets of one counter, drawn before and after it, so it took effect
+//! somewhere in that interval. An operation may be replayed when no other one ended before it began; among those that
+//! overlap, the one that ended first goes first, unless the value it read says that another must come before. Weak
+//! accesses and barriers need only the order of their own lanes.
+//!
+//! Approximations, and their direction: a load whose value is not the current one is taken as a stale read (the engine
+//! looks for the write in its history). A read-modify-write that no order explains is forced in ticket order and
+//! counted in `degraded`: edges may then be missing (false reports) and the run says so.
+
+mod meet;
+mod pool;
+mod queue;
+
+use std::collections::BTreeMap;
+
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use self::pool::{Candidate, Hints, PoolKey, WarpKey, Watermark};
+use self::queue::{
+    BlockState, Queue, all_ranks, is_retired, lanes_of, report_stuck, rest_mask, retire, unit_count,
+};
+use super::values::Values;
+use super::{Arrival, Event, Handler, Place};
+use crate::abi::{DecodeError, Record, Tagged, Unit, decode};
+use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
+use crate::isa::{Access, BarrierKind};
+
+/// The shape of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Geometry {
+    /// Threads of a block.
+    pub threads: u32,
+    /// Warps of a block.
+    pub warps: u32,
+}
+
+impl Geometry {
+    /// Of blocks with this many threads.
+    pub fn new(threads: u32) -> Self {
+        Self { threads, warps: threads.div_ceil(32) }
+    }
+
+    /// Lanes of a warp that exist.
+    pub fn lanes(self, warp: u32) -> u32 {
+        let left = self.threads.saturating_sub(warp * 32).min(32);
+        u32::MAX.checked_shr(32 - left).unwrap_or(0)
+    }
+}
+
+/// What replay needs to know of a site.
+#[derive(Clone, Copy, Debug)]
+enum Role {
+    Weak(Access),
+    Strong(Access),
+    Fence,
+    Barrier { kind: BarrierKind, aligned: bool },
+    WarpBarrier,
+    Converge,
+    Exit,
+    SharedVariable,
+}
+
+impl Role {
+    fn of(site: &Site) -> Self {
+        match &site.kind {
+            SiteKind::Access(access) if access.order.is_strong() => Self::Strong(*access),
+            SiteKind::Access(access) => Self::Weak(*access),
+            SiteKind::Fence(_) => Self::Fence,
+            SiteKind::Barrier(barrier) => {
+                Self::Barrier { kind: barrier.kind, aligned: is_aligned(&site.opcode) }
+            }
+            SiteKind::WarpBarrier => Self::WarpBarrier,
+            SiteKind::Converge(_) => Self::Converge,
+            SiteKind::Exit => Self::Exit,
+            SiteKind::SharedVariable(_) => Self::SharedVariable,
+        }
+    }
+}
+
+/// What became of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Replayed {
+    Done,
+    /// These lanes have to wait for other operations.
+    Left(u32),
+}
+
+/// Replays the records of one launch after another.
+#[derive(Debug)]
+pub struct Orderer {
+    roles: Vec<Role>,
+    geometry: Geometry,
+    blocks: FxHashMap<u32, BlockState>,
+    pool: BTreeMap<PoolKey, Candidate>,
+    watermark: Watermark,
+    values: Values,
+    /// Warps whose queues may go on.
+    ready: Vec<WarpKey>,
+    flushing: bool,
+    degraded: u64,
+    records: u64,
+    damaged: Option<DecodeError>,
+}
+
+impl Orderer {
+    /// An orderer for records of these sites.
+    pub fn new(sites: &SiteTable) -> Self {
+        Self {
+            roles: sites.sites().iter().map(Role::of).collect(),
+            geometry: Geometry::new(1),
+            blocks: FxHashMap::default(),
+            pool: BTreeMap::new(),
+            watermark: Watermark { next: 1, ahead: FxHashSet::default() },
+            values: Values::default(),
+            ready: Vec::new(),
+            flushing: false,
+            degraded: 0,
+            records: 0,
+            damaged: None,
+        }
+    }
+
+    /// Begins a launch.
+    pub fn begin(&mut self, geometry: Geometry) {
+        self.geometry = geometry;
+        self.blocks.clear();
+        self.pool.clear();
+        self.watermark = Watermark { next: 1, ahead: FxHashSet::default() };
+        self.values.clear();
+        self.ready.clear();
+        self.flushing = false;
+    }
+
+    /// Operations that had to be forced, over all launches.
+    pub fn degraded(&self) -> u64 {
+        self.degraded
+    }
+
+    /// Records taken, over all launches.
+    pub fn records(&self) -> u64 {
+        self.records
+    }
+
+    /// The first damage in the records, if any. What followed it in its batch is lost.
+    pub fn damaged(&self) -> Option<DecodeError> {
+        self.damaged
+    }
+
+    /// Takes whole records.
+    pub fn feed(&mut self, mut units: &[Unit], handler: &mut impl Handler) {
+        loop {
+            match decode(units) {
+                Ok(None) => return,
+                Ok(Some(record)) => {
+                    units = units.get(record.units().len()..).unwrap_or(&[]);
+                    self.ingest(&record, handler);
+                }
+                Err(error) => {
+                    self.damaged = self.damaged.or(Some(error));
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Ends a launch: replays what still waits, and says which barriers never completed.
+    pub fn end(&mut self, handler: &mut impl Handler) {
+        self.flushing = true;
+        self.settle(handler);
+        let mut blocks: Vec<_> = self.blocks.drain().collect();
+        blocks.sort_by_key(|(block, _)| *block);
+        for (block, state) in blocks {
+            report_stuck(block, &state, handler);
+            let stranded = state
+                .warps
+                .iter()
+                .any(|warp| warp.queue.units.get(warp.queue.head..).is_some_and(|rest| !rest.is_empty()));
+            self.degraded += u64::from(stranded);
+        }
+        self.pool.clear();
+    }
+
+    fn ingest(&mut self, record: &Record<'_>, handler: &mut impl Handler) {
+        self.records += 1;
+        let key = WarpKey { block: record.block(), warp: record.warp() };
+        if u32::from(key.warp) >= self.geometry.warps {
+            let units = record.units().len();
+            self.damaged = self.damaged.or(Some(DecodeError::Length { units, need: units }));
+            return;
+        }
+        let geometry = self.geometry;
+        let block = self.blocks.entry(key.block).or_insert_with(|| BlockState::new(geometry));
+        let warp = &mut block.warps[usize::from(key.warp)];
+        let mask = record.mask();
+        let free = (warp.waiting | warp.queue.blocked) & mask == 0;
+        let mut left = mask;
+        if free {
+            match self.replay(key, record, handler) {
+                Replayed::Done => {
+                    self.settle(handler);
+                    return;
+                }
+                Replayed::Left(lanes) => left = lanes,
+            }
+        }
+        // `replay` may have replaced the block's state; look again.
+        let block = self.blocks.entry(key.block).or_insert_with(|| BlockState::new(geometry));
+        let queue = &mut block.warps[usize::from(key.warp)].queue;
+        let at = queue.units.len();
+        queue.units.extend_from_slice(record.units());
+        queue.blocked |= mask;
+        if free && let Some((before, after)) = record.tickets() {
+            self.pool.insert((after, key, at), Candidate { before, warp: key, at, left });
+        }
+        self.settle(handler);
+    }
+
+    /// Replays one record as far as it can be. Only strong accesses may have to wait.
+    fn replay(&mut self, key: WarpKey, record: &Record<'_>, handler: &mut impl Handler) -> Replayed {
+        let site = SiteId(record.site());
+        let Some(role) = self.roles.get(site.0 as usize).copied() else {
+            let units = record.units().len();
+            self.damaged = self.damaged.or(Some(DecodeError::Length { units, need: units }));
+            return Replayed::Done;
+        };
+        if let Some((before, after)) = record.tickets() {
+            self.watermark.note(before);
+            self.watermark.note(after);
+        }
+        match role {
+            Role::Weak(access) => {
+                if access.writes() && !self.values.is_empty() {
+                    self.note_weak_store(&access, record);
+                }
+                handler.event(Event::Access { record: *record, ranks: all_ranks(record) });
+            }
+            // A strong operation goes straight through when it is the only one in flight, else by the pool. A warp that
+            // is ready but has not gone on may hold an earlier one.
+            Role::Strong(access) => {
+                let after = record.tickets().map_or(0, |tickets| tickets.1);
+                let alone = self.pool.is_empty() && self.ready.is_empty();
+                if !alone || !self.watermark.covers(after) {
+                    return Replayed::Left(record.mask());
+                }
+                let ranks =
+                    self.runnable(&access, record, record.mask(), &Hints { others: Vec::new(), guess: true });
+                let left = record.mask() & !lanes_of(record, &ranks);
+                if !ranks.is_empty() {
+                    handler.event(Event::Access { record: *record, ranks: &ranks });
+                }
+                if left != 0 {
+                    return Replayed::Left(left);
+                }
+            }
+            // A fence acts on its own lanes' past and future only, so it is replayed in program order.
+            Role::Fence => handler.event(Event::Fence { record: *record }),
+            Role::Barrier { kind, aligned } => {
+                let word = record.a(0);
+                let (id, count) = (word as u32 & 0xff, (word >> 8) as u32);
+                let arrival = Arrival { site, block: key.block, warp: key.warp, mask: record.mask(), id };
+                self.arrive(arrival, kind, (count != 0).then_some(count), aligned, handler);
+            }
+            Role::WarpBarrier => self.gather(key, site, record, true, handler),
+            Role::Converge => self.gather(key, site, record, false, handler),
+            Role::Exit => self.exit(key, record.mask(), handler),
+            Role::SharedVariable => {
+                let offset = Tagged(record.a(0)).address();
+                handler.event(Event::SharedVariable { site, offset });
+            }
+        }
+        Replayed::Done
+    }
+
+    fn note_weak_store(&mut self, access: &Access, record: &Record<'_>) {
+        let whole = access.count == 1;
+        for (rank, _) in record.lanes().enumerate() {
+            let value = if whole { record.written(rank) } else { None };
+            self.values.set_weak(Place::of(record, rank, 0), value);
+        }
+    }
+
+    /// Replays all that can be.
+    fn settle(&mut self, handler: &mut impl Handler) {
+        loop {
+            while let Some(key) = self.ready.pop() {
+                self.advance(key, handler);
+            }
+            if !self.step_pool(handler) && self.ready.is_empty() {
+                return;
+            }
+        }
+    }
+
+    /// Goes through a warp's queue and replays what its lanes may.
+    fn advance(&mut self, key: WarpKey, handler: &mut impl Handler) {
+        let Some(block) = self.blocks.get_mut(&key.block) else { return };
+        let full = block.exists[usize::from(key.warp)];
+        let mut queue = std::mem::take(&mut block.warps[usize::from(key.warp)].queue);
+        let mut at = queue.head;
+        let mut blocked = 0;
+        while let Some(header) = queue.units.get(at) {
+            if is_retired(header) {
+                at += unit_count(*header);
+                continue;
+            }
+            let Some(record) = queue.units.get(at..).and_then(|units| decode(units).ok().flatten()) else {
+                break;
+            };
+            let length = record.units().len();
+            let waiting = self.waiting(key);
+            if (blocked | waiting) & full == full {
+                blocked |= rest_mask(&queue.units, at);
+                break;
+            }
+            let mask = record.mask();
+            if (blocked | waiting) & mask == 0 {
+                let tickets = record.tickets().unwrap_or_default();
+                let known = self.pool.contains_key(&(tickets.1, key, at));
+                match if known { Replayed::Left(mask) } else { self.replay(key, &record, handler) } {
+                    Replayed::Done => {
+                        retire(&mut queue, at, length);
+                        at += length;
+                        continue;
+                    }
+                    Replayed::Left(_) if known => {}
+                    Replayed::Left(left) => {
+                        let (before, after) = tickets;
+                        self.pool.insert((after, key, at), Candidate { before, warp: key, at, left });
+                    }
+                }
+            }
+            blocked |= mask;
+            at += length;
+        }
+        queue.blocked = blocked;
+        self.put_back(key, queue);
+    }
+
+    fn put_back(&mut self, key: WarpKey, mut queue: Queue) {
+        while queue.units.get(queue.head).is_some_and(is_retired) {
+            queue.head += unit_count(queue.units[queue.head]);
+        }
+        if queue.head >= queue.units.len() {
+            queue.units.clear();
+            (queue.head, queue.blocked) = (0, 0);
+        }
+        if let Some(block) = self.blocks.get_mut(&key.block) {
+            block.warps[usize::from(key.warp)].queue = queue;
+            if block.is_finished() {
+                self.blocks.remove(&key.block);
+            }
+        }
+    }
+
+    fn waiting(&self, key: WarpKey) -> u32 {
+        self.blocks.get(&key.block).map_or(0, |block| block.warps[usize::from(key.warp)].waiting)
+    }
+}
+
+/// `bar` is `barrier.aligned`.
+fn is_aligned(opcode: &str) -> bool {
+    let mut words = opcode.split('.');
+    match words.next() {
+        Some("bar") => true,
+        Some("barrier") => words.any(|word| word == "aligned"),
+        _ => false,
+    }
+}

@@ -1,0 +1,248 @@
+//! Strong operations in flight: which of those whose tickets overlap goes first.
+//!
+//! The one that ended first does, unless values say otherwise: what reads a value goes before what takes it away, and
+//! after what brings it.
+
+use rustc_hash::FxHashSet;
+use smallvec::SmallVec;
+
+use super::queue::{lanes_of, retire};
+use super::{Orderer, Role};
+use crate::abi::{Record, decode};
+use crate::event::{Event, Handler, Place};
+use crate::isa::{Access, AccessKind};
+
+pub(super) type Ranks = SmallVec<[u8; 32]>;
+
+/// A strong operation at the head of its lanes, by its end ticket.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Candidate {
+    pub(super) before: u64,
+    pub(super) warp: WarpKey,
+    /// Where its record starts in the warp's queue.
+    pub(super) at: usize,
+    /// Lanes not yet replayed.
+    pub(super) left: u32,
+}
+
+/// End ticket, warp, and where its record starts.
+pub(super) type PoolKey = (u64, WarpKey, usize);
+
+/// A change that an operation will make.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Change {
+    pub(super) place: Place,
+    pub(super) written: u64,
+}
+
+/// What helps to tell whether an operation can act now.
+#[derive(Debug)]
+pub(super) struct Hints {
+    /// Changes that overlapping operations of other warps will make.
+    pub(super) others: Vec<Change>,
+    /// A place of which nothing is known may be taken to hold what was read.
+    pub(super) guess: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct WarpKey {
+    pub(super) block: u32,
+    pub(super) warp: u8,
+}
+
+/// Which tickets belong to operations that have been replayed or are in the pool. One that waits behind a barrier in its
+/// queue has arrived, but what comes after it must wait as well.
+#[derive(Debug)]
+pub(super) struct Watermark {
+    pub(super) next: u64,
+    pub(super) ahead: FxHashSet<u64>,
+}
+
+impl Watermark {
+    pub(super) fn note(&mut self, ticket: u64) {
+        if ticket > self.next {
+            self.ahead.insert(ticket);
+        } else if ticket == self.next {
+            self.next += 1;
+            while !self.ahead.is_empty() && self.ahead.remove(&self.next) {
+                self.next += 1;
+            }
+        }
+    }
+
+    /// Whether all tickets up to this one are.
+    pub(super) fn covers(&self, ticket: u64) -> bool {
+        ticket < self.next
+    }
+}
+
+impl Orderer {
+    /// Which of the lanes can act now, in which order, by the values they read. Notes what they leave.
+    pub(super) fn runnable(
+        &mut self,
+        access: &Access,
+        record: &Record<'_>,
+        lanes: u32,
+        hints: &Hints,
+    ) -> Ranks {
+        let mut order = Ranks::new();
+        let mut pending: SmallVec<[u8; 32]> = SmallVec::new();
+        for (rank, lane) in record.lanes().enumerate() {
+            if lanes >> lane & 1 != 0 {
+                pending.push(rank as u8);
+            }
+        }
+        // A failed compare-and-swap and a load leave the value as it was.
+        let reads = access.kind != AccessKind::Store;
+        loop {
+            let before = order.len();
+            let mut index = 0;
+            while let Some(&rank) = pending.get(index) {
+                let rank_index = usize::from(rank);
+                let place = Place::of(record, rank_index, 0);
+                let read = record.read(rank_index);
+                let fits = !reads
+                    || match self.values.current(place) {
+                        Some(value) => Some(value) == read,
+                        // Nothing is known: whoever reads what another is about to write comes later.
+                        None if !hints.guess => false,
+                        None if hints.others.iter().any(|c| c.place == place && Some(c.written) == read) => {
+                            false
+                        }
+                        None => !pending.iter().any(|other| {
+                            let other = usize::from(*other);
+                            other != rank_index
+                                && access.is_rmw()
+                                && record.written(other) == read
+                                && record.written(other) != record.read(other)
+                                && Place::of(record, other, 0) == place
+                        }),
+                    };
+                if fits {
+                    self.values.set(place, record.written(rank_index).or(read));
+                    order.push(rank);
+                    pending.remove(index);
+                } else {
+                    index += 1;
+                }
+            }
+            if pending.is_empty() || order.len() == before {
+                return order;
+            }
+        }
+    }
+
+    /// Replays one strong operation of the pool, or lanes of one; tells whether anything happened.
+    pub(super) fn step_pool(&mut self, handler: &mut impl Handler) -> bool {
+        let Some((&first_key, _)) = self.pool.first_key_value() else { return false };
+        let after = first_key.0;
+        if !self.flushing && !self.watermark.covers(after) {
+            return false;
+        }
+        // Others whose intervals overlap may come first; its value tells, or theirs do.
+        let overlapping: Vec<_> =
+            self.pool.iter().filter(|(_, c)| c.before < after).map(|(key, _)| *key).collect();
+        let changes = if overlapping.len() > 1 { self.changes(&overlapping) } else { Vec::new() };
+        // Those that change nothing go first: a change may take away the value that they saw. A place of which nothing is
+        // known takes the value of the first operation; of another only if that leads on.
+        for (changing, guess) in [(false, false), (true, false), (true, true)] {
+            for key in &overlapping {
+                if changes.iter().any(|(of, _)| of == key) != changing {
+                    continue;
+                }
+                let others = changes.iter().filter(|(of, _)| of != key).map(|(_, change)| *change).collect();
+                let hints = Hints { others, guess: guess || *key == first_key };
+                if self.attempt(*key, false, &hints, handler) {
+                    return true;
+                }
+            }
+        }
+        // No order explains the values: without what others will do first, then by force.
+        let hints = Hints { others: Vec::new(), guess: true };
+        self.attempt(first_key, false, &hints, handler) || self.attempt(first_key, true, &hints, handler)
+    }
+
+    /// What operations of the pool will change.
+    pub(super) fn changes(&self, keys: &[PoolKey]) -> Vec<(PoolKey, Change)> {
+        let mut changes = Vec::new();
+        for key in keys {
+            let Some(candidate) = self.pool.get(key) else { continue };
+            let warp =
+                self.blocks.get(&key.1.block).and_then(|block| block.warps.get(usize::from(key.1.warp)));
+            let units = warp.and_then(|warp| warp.queue.units.get(candidate.at..));
+            let Some(record) = units.and_then(|units| decode(units).ok().flatten()) else { continue };
+            for (rank, lane) in record.lanes().enumerate() {
+                let place = Place::of(&record, rank, 0);
+                if let Some(written) = record.written(rank)
+                    && candidate.left >> lane & 1 != 0
+                    && record.read(rank) != Some(written)
+                {
+                    changes.push((*key, Change { place, written }));
+                }
+            }
+        }
+        changes
+    }
+
+    /// Replays lanes of a candidate that can act, or all of them when forced.
+    pub(super) fn attempt(
+        &mut self,
+        at: PoolKey,
+        force: bool,
+        hints: &Hints,
+        handler: &mut impl Handler,
+    ) -> bool {
+        let Some(&candidate) = self.pool.get(&at) else { return false };
+        let key = candidate.warp;
+        let Some(block) = self.blocks.get_mut(&key.block) else {
+            self.pool.remove(&at);
+            return true;
+        };
+        let mut queue = std::mem::take(&mut block.warps[usize::from(key.warp)].queue);
+        let mut left = candidate.left;
+        let mut length = 0;
+        if let Some(record) = queue.units.get(candidate.at..).and_then(|units| decode(units).ok().flatten()) {
+            length = record.units().len();
+            if let Some(Role::Strong(access)) = self.roles.get(record.site() as usize).copied() {
+                let mut ranks = self.runnable(&access, &record, left, hints);
+                if force && (ranks.len() as u32) < left.count_ones() {
+                    self.degraded += u64::from(access.is_rmw());
+                    self.force(&access, &record, left, &mut ranks);
+                }
+                if !ranks.is_empty() {
+                    handler.event(Event::Access { record, ranks: &ranks });
+                }
+                left &= !lanes_of(&record, &ranks);
+            } else {
+                left = 0;
+            }
+        } else {
+            left = 0;
+        }
+        let progressed = left != candidate.left;
+        if left == 0 {
+            self.pool.remove(&at);
+            if length != 0 {
+                retire(&mut queue, candidate.at, length);
+            }
+            self.ready.push(key);
+        } else if let Some(entry) = self.pool.get_mut(&at) {
+            entry.left = left;
+        }
+        self.put_back(key, queue);
+        progressed
+    }
+
+    /// All lanes that no value explains, in lane order.
+    pub(super) fn force(&mut self, access: &Access, record: &Record<'_>, left: u32, ranks: &mut Ranks) {
+        for (rank, lane) in record.lanes().enumerate() {
+            if left >> lane & 1 != 0 && !ranks.contains(&(rank as u8)) {
+                // A stale load says nothing of what the place holds now.
+                if access.writes() {
+                    self.values.set(Place::of(record, rank, 0), record.written(rank));
+                }
+                ranks.push(rank as u8);
+            }
+        }
+    }
+}
