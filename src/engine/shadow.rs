@@ -158,6 +158,8 @@ impl Cell {
     /// Adds an access. `ordered` gives the lanes of an entry that precede it in base causality.
     pub(super) fn add(&mut self, key: Key, entry: Entry, mut ordered: impl FnMut(&Entry) -> u32) {
         let mut own = None;
+        // The own warp's last entry in that group, once it was looked for.
+        let mut last_own = None;
         for (at, group) in self.groups.iter_mut().enumerate() {
             if group.key == key {
                 own = Some(at);
@@ -170,9 +172,15 @@ impl Cell {
             let many = (!group.key.writes() && !key.writes()) || (group.key.is_strong() && key.is_strong());
             if !many {
                 group.retire(&mut ordered);
-            } else if let Some(last) = group.find(&entry).and_then(|at| group.entries.get_mut(at))
-                && last.time != entry.time
-            {
+            } else {
+                let found = group.find(&entry);
+                if group.key == key {
+                    last_own = Some(found);
+                }
+                let Some(last) = found.and_then(|at| group.entries.get_mut(at)) else { continue };
+                if last.time == entry.time {
+                    continue;
+                }
                 last.mask &= !ordered(last);
                 if last.mask == 0 {
                     *last = Entry { mask: 0, ..entry };
@@ -188,7 +196,7 @@ impl Cell {
             }
         };
         let Some(group) = self.groups.get_mut(at) else { return };
-        match group.find(&entry).and_then(|at| group.entries.get_mut(at)) {
+        match last_own.unwrap_or_else(|| group.find(&entry)).and_then(|at| group.entries.get_mut(at)) {
             Some(same) if same.time == entry.time && (!key.writes() || same.site == entry.site) => {
                 // Lanes of one time are one entry; a second value makes the value unknown.
                 if same.mask != 0 && same.value != entry.value {
