@@ -455,7 +455,10 @@ fn check(
                 Facts { key: *other, entry: earlier, lane: pair.0, now_key: key, now, now_lane: pair.1 };
             if let Some(conflict) = judge.judge(&facts, word) {
                 let [write, read] = conflict.witnesses;
-                if other.writes() && key.class == AccessClass::Read && earlier.single && now.single {
+                // Between strong ones the read has been noted already, with what it observed.
+                let weak = !(key.is_strong() && other.is_strong());
+                let flag = weak && other.writes() && key.class == AccessClass::Read;
+                if flag && earlier.single && now.single {
                     flags.push((Party { thread: write.thread, time: earlier.time }, write, read));
                 }
                 let block = if Tagged(word).is_shared() { now.block } else { 0 };
