@@ -105,7 +105,7 @@ pub(super) struct RunArgs {
     /// Seed of the emulator's schedule; alone, it runs just that one
     #[arg(long, value_name = "N")]
     pub(super) seed: Option<u64>,
-    /// Run so many schedules, of the seeds from --seed on (emulator only) [default: 4 for small programs, else 1]
+    /// Run so many schedules, of the seeds from --seed on (emulator only) [default: 8 for small programs, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(super) schedules: Option<u64>,
     /// Stop each schedule after so many seconds

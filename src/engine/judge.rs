@@ -77,7 +77,9 @@ impl Judge<'_> {
             } else if let Some(found) = self.publication(facts, relation, word) {
                 found
             } else if !same_bytes {
-                if atomics == 2 {
+                // Atomics stay mutually atomic at different sizes if their scopes include each other; libraries make byte
+                // atomics so.
+                if atomics == 2 || (atomics == 1 && both_strong && self.inclusive(facts)) {
                     severity = Severity::Warning;
                 }
                 (Rule::R011, Missing::Size)
@@ -136,13 +138,18 @@ impl Judge<'_> {
         if !facts.key.is_strong() || !facts.key.writes() || facts.entry.launch != facts.now.launch {
             return false;
         }
-        let address = word.wrapping_add_signed(i64::from(facts.key.start));
-        let block = if crate::abi::Tagged(address).is_shared() { facts.entry.block } else { 0 };
-        let Some(location) = self.locations.get(&Place { address, block }) else { return false };
+        let Some(location) = self.locations.get(&self.place(facts, word)) else { return false };
         let later = facts.later();
         location.observed_before(facts.entry.order, |thread, time| {
             thread == later || self.know.clock.known(thread.block, thread.warp, 1 << thread.lane, time) != 0
         })
+    }
+
+    /// Where the earlier access is.
+    fn place(&self, facts: &Facts<'_>, word: u64) -> Place {
+        let address = word.wrapping_add_signed(i64::from(facts.key.start));
+        let block = if crate::abi::Tagged(address).is_shared() { facts.entry.block } else { 0 };
+        Place { address, block }
     }
 
     fn publication(&self, facts: &Facts<'_>, relation: Relation, word: u64) -> Option<(Rule, Missing)> {
@@ -152,13 +159,20 @@ impl Judge<'_> {
         let earlier = Party { thread: facts.earlier(), time: facts.entry.time };
         let later = Party { thread: facts.later(), time: facts.now.time };
         let address = word.wrapping_add_signed(i64::from(facts.key.start));
-        publish::explain(earlier, later, address, self.know, self.block, self.locations)
+        let sites = [facts.entry.site, facts.now.site];
+        publish::explain(earlier, later, sites, address, self.know, self.block, self.locations)
     }
 
     /// Strong data behind a flag whose publication is incomplete: no race, but the read may be stale.
     fn strong_data(&self, facts: &Facts<'_>, relation: Relation, word: u64) -> Option<Conflict> {
         let data = facts.key.class == AccessClass::Write && facts.now_key.class == AccessClass::Read;
         let (rule, missing) = self.publication(facts, relation, word).filter(|_| data)?;
+        // A store that releases is a flag, not data.
+        let place = self.place(facts, word);
+        let write = self.locations.get(&place).and_then(|location| location.write(facts.entry.order));
+        if write.is_some_and(|write| !write.message.is_empty()) {
+            return None;
+        }
         Some(Conflict {
             rule,
             severity: Severity::Warning,

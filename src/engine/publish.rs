@@ -8,6 +8,7 @@ use super::sync::{Location, Locations, Write, is_wide};
 use super::thread::View;
 use crate::event::Place;
 use crate::finding::{Instead, Missing, Rule, Side, ThreadId, Witness};
+use crate::instrument::SiteId;
 use crate::isa::{Marking, Order, Scope};
 
 /// A strong read that saw a write of another thread.
@@ -44,6 +45,7 @@ pub(super) struct Party {
 pub(super) fn explain(
     earlier: Party,
     later: Party,
+    sites: [SiteId; 2],
     address: u64,
     know: &Know,
     block: View<'_>,
@@ -54,7 +56,8 @@ pub(super) fn explain(
         let before = reader == later.thread
             || know.clock.known(reader.block, reader.warp, 1 << reader.lane, seen.time) != 0;
         // A flag does not publish itself.
-        if !before || reader == earlier.thread || seen.place.address == address {
+        let itself = seen.place.address == address || sites.contains(&seen.read.site);
+        if !before || reader == earlier.thread || itself {
             continue;
         }
         if let Some((writer, write)) = seen.plain {

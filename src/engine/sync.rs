@@ -145,6 +145,11 @@ impl Location {
         }
     }
 
+    /// The write of this order, if it is still known.
+    pub(super) fn write(&self, order: u32) -> Option<&Write> {
+        self.writes.iter().find(|write| write.order == order)
+    }
+
     /// The order number that the next write will get.
     pub(super) fn next_order(&self) -> u32 {
         self.next

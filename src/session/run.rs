@@ -156,7 +156,7 @@ fn open(request: &Request, parts: &dyn Parts) -> Result<Box<dyn Backend>, Backen
 
 /// Without a wish for a number of schedules, a small program is run under this many on the emulator: what one schedule
 /// orders by chance, as causality through observation does, another leaves open.
-const CHEAP_SCHEDULES: u64 = 4;
+const CHEAP_SCHEDULES: u64 = 8;
 /// A program is small if its first schedule gives at most so many records.
 const CHEAP_RECORDS: u64 = 100_000;
 

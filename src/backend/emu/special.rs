@@ -5,6 +5,9 @@
 use crate::abi::{LANES, Lanes};
 
 /// A special register.
+/// Shared memory of a block that belongs to the driver, at the beginning. It is left out where nothing asks for it.
+pub(super) const RESERVED_SHARED: u64 = 1024;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Special {
     Tid(u8),
@@ -35,6 +38,7 @@ pub(super) enum Uniform {
     TotalShared,
     Zero,
     One,
+    Reserved,
 }
 
 /// What the special registers of a warp say.
@@ -94,6 +98,7 @@ impl Env<'_> {
             Uniform::TotalShared => u64::from(launch.total_shared),
             Uniform::Zero => 0,
             Uniform::One => 1,
+            Uniform::Reserved => RESERVED_SHARED,
         }
     }
 }
@@ -149,6 +154,7 @@ pub(super) fn special(name: &str) -> Option<Vec<Special>> {
         "%total_smem_size" | "%aggr_smem_size" => U(Uniform::TotalShared),
         "%cluster_nctarank" => U(Uniform::One),
         "%cluster_ctarank" | "%is_explicit_cluster" | "%current_graph_exec" => U(Uniform::Zero),
+        "%reserved_smem_offset_end" | "%reserved_smem_offset_cap" => U(Uniform::Reserved),
         _ if ["%envreg", "%pm", "%reserved_smem_offset"].iter().any(|p| name.starts_with(p)) => {
             U(Uniform::Zero)
         }

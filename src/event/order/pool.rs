@@ -92,44 +92,62 @@ impl Orderer {
                 pending.push(rank as u8);
             }
         }
-        // A failed compare-and-swap and a load leave the value as it was.
-        let reads = access.kind != AccessKind::Store;
-        loop {
-            let before = order.len();
-            let mut index = 0;
-            while let Some(&rank) = pending.get(index) {
-                let rank_index = usize::from(rank);
-                let place = Place::of(record, rank_index, 0);
-                let read = record.read(rank_index);
-                let fits = !reads
-                    || match self.values.current(place) {
-                        Some(value) => Some(value) == read,
-                        // Nothing is known: whoever reads what another is about to write comes later.
-                        None if !hints.guess => false,
-                        None if hints.others.iter().any(|c| c.place == place && Some(c.written) == read) => {
-                            false
-                        }
-                        None => !pending.iter().any(|other| {
-                            let other = usize::from(*other);
-                            other != rank_index
-                                && access.is_rmw()
-                                && record.written(other) == read
-                                && record.written(other) != record.read(other)
-                                && Place::of(record, other, 0) == place
-                        }),
-                    };
-                if fits {
-                    self.values.set(place, record.written(rank_index).or(read));
-                    order.push(rank);
-                    pending.remove(index);
-                } else {
-                    index += 1;
+        while let Some(index) = self.next_lane(access, record, &pending, hints) {
+            let rank = pending.remove(index);
+            let rank_index = usize::from(rank);
+            // A failed compare-and-swap and a load leave the value as it was.
+            let left = record.written(rank_index).or(record.read(rank_index));
+            self.values.set(Place::of(record, rank_index, 0), left);
+            order.push(rank);
+        }
+        order
+    }
+
+    /// The lane that acts next: one that reads what is there and leaves what another wants to read; else one that reads what
+    /// is there; else, where nothing is known, one that reads what no other is about to write; else, as such lanes go round
+    /// in a circle and any of them may begin, the first.
+    fn next_lane(
+        &self,
+        access: &Access,
+        record: &Record<'_>,
+        pending: &[u8],
+        hints: &Hints,
+    ) -> Option<usize> {
+        if access.kind == AccessKind::Store {
+            return (!pending.is_empty()).then_some(0);
+        }
+        let (mut fits, mut begins, mut first) = (None, None, None);
+        for (index, rank) in pending.iter().enumerate() {
+            let rank = usize::from(*rank);
+            let place = Place::of(record, rank, 0);
+            let (read, written) = (record.read(rank), record.written(rank));
+            let others = || {
+                let others = pending.iter().map(|other| usize::from(*other));
+                others.filter(move |other| *other != rank && Place::of(record, *other, 0) == place)
+            };
+            match self.values.current(place) {
+                Some(value) if Some(value) == read => {
+                    let wanted =
+                        written.is_none() || written == read || others().any(|o| record.read(o) == written);
+                    if wanted || others().next().is_none() {
+                        return Some(index);
+                    }
+                    fits = fits.or(Some(index));
+                }
+                Some(_) => {}
+                None if !hints.guess => {}
+                None if hints.others.iter().any(|c| c.place == place && Some(c.written) == read) => {}
+                None => {
+                    first = first.or(Some(index));
+                    let follows = access.is_rmw()
+                        && others().any(|o| record.written(o) == read && record.written(o) != record.read(o));
+                    if !follows {
+                        begins = begins.or(Some(index));
+                    }
                 }
             }
-            if pending.is_empty() || order.len() == before {
-                return order;
-            }
         }
+        fits.or(begins).or(first)
     }
 
     /// Replays one strong operation of the pool, or lanes of one; tells whether anything happened.

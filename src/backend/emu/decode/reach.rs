@@ -2,6 +2,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
+use crate::backend::emu::special::RESERVED_SHARED;
 use crate::ptx::ast::{Block, Function, InitValue, Item, Module, Operand, Statement, VarSpace, Variable};
 use crate::span::Span;
 
@@ -96,6 +97,9 @@ fn in_operand<'a>(operand: &Operand<'a>, names: &mut FxHashSet<&'a str>) {
     }
 }
 
+/// Special registers that tell where reserved shared memory is.
+const RESERVED_PREFIX: &str = "%reserved_smem_offset";
+
 /// Offsets of the shared variables of a kernel.
 #[derive(Debug, Default)]
 pub(super) struct SharedLayout {
@@ -136,6 +140,10 @@ pub(super) fn lay_out_shared(module: &Module<'_>, functions: &[&Function<'_>]) -
         }
     }
     let mut layout = SharedLayout::default();
+    // The driver keeps the first part for itself; cooperative groups find their barriers there.
+    if names.iter().any(|name| name.starts_with(RESERVED_PREFIX)) {
+        layout.bytes = RESERVED_SHARED;
+    }
     let dynamic = |v: &&&Variable<'_>| v.bytes().is_none_or(|bytes| bytes == 0);
     let mut by_name: FxHashMap<&str, u64> = FxHashMap::default();
     for variable in variables.iter().filter(|v| !dynamic(v)) {
