@@ -25,6 +25,9 @@ fn class_of(access: &Access) -> AccessClass {
     }
 }
 
+/// Places of which a lane remembers what it released there or saw there. Beyond, patterns (b) of the model may be missed.
+const PLACES: usize = 64;
+
 /// What is common to all lanes and elements of one record.
 #[derive(Clone, Copy)]
 struct Stroke {
@@ -137,6 +140,9 @@ impl Core {
             let writes = access.writes() && !failed;
             stroke.entry.mask = 1 << lane;
             stroke.entry.value = record.written(rank);
+            if place.is_shared() && !self.locations.contains_key(&place) {
+                self.block(record.block()).locations.push(place);
+            }
             stroke.entry.order = self.locations.entry(place).or_default().next_order();
             self.elements(access, record.a(rank), stroke);
             if writes {
@@ -203,7 +209,7 @@ impl Core {
             match lane_sync.pending_on.iter_mut().find(|(at, _)| *at == place) {
                 Some((_, pending)) => pending.join(&message),
                 None => {
-                    if lane_sync.pending_on.len() >= 8 {
+                    if lane_sync.pending_on.len() >= PLACES {
                         lane_sync.pending_on.remove(0);
                     }
                     lane_sync.pending_on.push((place, message.clone()));
@@ -253,7 +259,7 @@ impl Core {
             let lane_sync = warp.lane_sync(lane);
             if let Some(know) = own {
                 lane_sync.released_on.retain(|(at, _, _)| *at != place);
-                if lane_sync.released_on.len() >= 8 {
+                if lane_sync.released_on.len() >= PLACES {
                     lane_sync.released_on.remove(0);
                 }
                 lane_sync.released_on.push((place, Snapshot { know }, wide));
@@ -356,7 +362,7 @@ impl Core {
         let mut flags = SmallVec::new();
         check(cell, &judge, key, &entry, word, &mut self.collector, &mut flags);
         let launch = self.launches.get(entry.launch as usize);
-        cell.add(key, entry, |earlier| preceding(earlier, &entry, know, launch));
+        self.lost += u64::from(cell.add(key, entry, |earlier| preceding(earlier, &entry, know, launch)));
         for (writer, write, read) in flags {
             let seen = Observation {
                 place: Place { address, block: 0 },

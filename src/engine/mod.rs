@@ -17,7 +17,8 @@
 //! - Which write a strong read observed is told by its value (`event::order`); the latest of that value is taken.
 //! - Unforced `fence.sc` order (mere timing) is no order, as the model demands of a verdict over executions. A forced edge
 //!   needs a *strong* read that observed the write; one through a weak read is not seen (the flag itself is a race then).
-//! - Histories are bounded (`sync::HISTORY`, `sync::CHAINS`, `shadow::WEAK_WRITERS`); beyond them edges or witnesses are lost.
+//! - Histories are bounded (`sync::HISTORY`, `sync::CHAINS`, `sync::NEAR_BLOCKS`, `access::PLACES`); beyond them edges are lost, and
+//!   reports may be too many. Beyond `shadow::WEAK_WRITERS` accesses are lost, and the run says so.
 
 mod access;
 mod clock;
@@ -49,6 +50,8 @@ pub struct Report {
     pub launches: Vec<LaunchReport>,
     /// Strong operations whose order could not be told.
     pub degraded: u64,
+    /// Accesses that were forgotten because too many unordered ones met at one word.
+    pub lost: u64,
     /// Damage in the records.
     pub damaged: Option<DecodeError>,
 }
@@ -97,6 +100,7 @@ impl Engine {
             findings: self.core.collector.finish(),
             launches: self.launches,
             degraded: self.orderer.degraded(),
+            lost: self.core.lost,
             damaged: self.orderer.damaged(),
         }
     }
@@ -145,6 +149,8 @@ struct Core {
     shared_variables: Vec<Region>,
     /// Events handled, to tell earlier from later.
     events: u64,
+    /// Entries of the shadow that were lost although they mattered.
+    lost: u64,
 }
 
 impl Core {
@@ -165,6 +171,7 @@ impl Core {
             collector: collect::Collector::default(),
             shared_variables: Vec::new(),
             events: 0,
+            lost: 0,
         }
     }
 
@@ -302,7 +309,9 @@ impl Handler for Core {
             }
             Event::Exit { block: index, warp, mask, last } => {
                 if last {
-                    self.blocks.remove(&index);
+                    for place in self.blocks.remove(&index).into_iter().flat_map(|block| block.locations) {
+                        self.locations.remove(&place);
+                    }
                     return;
                 }
                 if let Some(warp) = self.block(index).warps.get_mut(usize::from(warp)) {

@@ -1,5 +1,5 @@
-//! Publications that went wrong: a thread saw a flag, but the flag's release or acquire is wanting. This only explains
-//! races that were found already; it never makes or hides one.
+//! Publications that went wrong: a thread saw a flag, but the flag's release or acquire is wanting. This explains
+//! races that were found already, and never makes or hides one; `judge::strong_data` warns by it where there is no race.
 
 use std::sync::Arc;
 

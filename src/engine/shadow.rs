@@ -90,8 +90,9 @@ pub(super) struct Entry {
 
 /// Beyond this many entries a group finds a warp by hashing.
 const SCAN: usize = 16;
-/// Unordered weak writers kept for one word. More than one is already a finding; the oldest go.
-const WEAK_WRITERS: usize = 16;
+/// Unordered weak writers kept for one word. More than one is a finding, but perhaps only a warning, so that losing one is
+/// said (`Cell::add`).
+const WEAK_WRITERS: usize = 1024;
 
 /// Launch, block and warp to a place in the group.
 type WarpIndex = FxHashMap<(u32, u32, u8), u32>;
@@ -114,8 +115,10 @@ impl Group {
         }
     }
 
-    fn push(&mut self, entry: Entry) {
-        if self.key.writes() && !self.key.is_strong() && self.entries.len() >= WEAK_WRITERS {
+    /// Adds an entry; tells whether another had to go for it.
+    fn push(&mut self, entry: Entry) -> bool {
+        let full = self.key.writes() && !self.key.is_strong() && self.entries.len() >= WEAK_WRITERS;
+        if full {
             self.entries.remove(0);
             self.index = None;
         }
@@ -126,6 +129,7 @@ impl Group {
         } else if self.entries.len() > SCAN {
             self.reindex();
         }
+        full
     }
 
     fn reindex(&mut self) {
@@ -155,8 +159,9 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// Adds an access. `ordered` gives the lanes of an entry that precede it in base causality.
-    pub(super) fn add(&mut self, key: Key, entry: Entry, mut ordered: impl FnMut(&Entry) -> u32) {
+    /// Adds an access. `ordered` gives the lanes of an entry that precede it in base causality. Tells whether an entry was
+    /// lost that still mattered.
+    pub(super) fn add(&mut self, key: Key, mut entry: Entry, mut ordered: impl FnMut(&Entry) -> u32) -> bool {
         let mut own = None;
         // The own warp's last entry in that group, once it was looked for.
         let mut last_own = None;
@@ -171,7 +176,17 @@ impl Cell {
             // warp's last entry is worth looking for.
             let many = (!group.key.writes() && !key.writes()) || (group.key.is_strong() && key.is_strong());
             if !many {
-                group.retire(&mut ordered);
+                let both_store = key.class == AccessClass::Write && group.key.class == AccessClass::Write;
+                let mut other_value = false;
+                group.retire(|earlier| {
+                    let lanes = ordered(earlier) & earlier.mask;
+                    other_value |= lanes != 0 && earlier.value != entry.value;
+                    lanes
+                });
+                // This one stands for both: with two values it is no "same value" for anybody.
+                if both_store && other_value {
+                    entry.value = None;
+                }
             } else {
                 let found = group.find(&entry);
                 if group.key == key {
@@ -195,7 +210,7 @@ impl Cell {
                 self.groups.len() - 1
             }
         };
-        let Some(group) = self.groups.get_mut(at) else { return };
+        let Some(group) = self.groups.get_mut(at) else { return false };
         match last_own.unwrap_or_else(|| group.find(&entry)).and_then(|at| group.entries.get_mut(at)) {
             Some(same) if same.time == entry.time && (!key.writes() || same.site == entry.site) => {
                 // Lanes of one time are one entry; a second value makes the value unknown.
@@ -209,6 +224,7 @@ impl Cell {
                     same.order = same.order.max(entry.order);
                     same.record = entry.record;
                 }
+                false
             }
             _ => group.push(entry),
         }

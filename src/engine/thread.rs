@@ -243,6 +243,8 @@ pub(super) struct Block {
     pub(super) shared: Shadow,
     /// What has arrived at each barrier in its current phase.
     pub(super) barriers: FxHashMap<u32, Know>,
+    /// Strong locations of its shared memory, to be forgotten with it.
+    pub(super) locations: Vec<Place>,
     /// Barriers completed.
     pub(super) phase: u32,
     /// The latest reads that saw another thread's write.
@@ -262,6 +264,7 @@ impl Block {
             warps: (0..geometry.warps).map(|warp| Warp::new(index, geometry.lanes(warp))).collect(),
             shared: Shadow::default(),
             barriers: FxHashMap::default(),
+            locations: Vec::new(),
             phase: 0,
             observations: VecDeque::new(),
         }

@@ -23,6 +23,11 @@ pub struct Place {
 }
 
 impl Place {
+    /// Whether it is in shared memory.
+    pub fn is_shared(self) -> bool {
+        Tagged(self.address).is_shared()
+    }
+
     /// Where the lane of this rank acts, `offset` bytes on.
     pub fn of(record: &Record<'_>, rank: usize, offset: u64) -> Self {
         let address = record.a(rank).wrapping_add(offset);

@@ -196,6 +196,9 @@ fn access<'a>(instruction: &Instruction<'a>, kind: AccessKind) -> Classified<'a>
     if matches!(access.marking, Marking::Volatile | Marking::Mmio) {
         (access.order, access.scope) = (Order::Relaxed, Some(Scope::Sys));
     }
+    if access.order.is_strong() && access.scope.is_none() {
+        return Classified { effect: unordered("a strong access without a scope"), unknown };
+    }
     // `[...]` missing or no type: the operands are not what the table expects.
     if address.is_none() || access.element == 0 {
         return Classified { effect: Effect::Unknown, unknown };

@@ -62,6 +62,9 @@ impl Detector for Engine {
                 report.degraded
             ));
         }
+        if report.lost > 0 {
+            degraded.push(format!("{} writes of words with very many writers were forgotten", report.lost));
+        }
         degraded.extend(report.damaged.map(|damage| format!("records are damaged: {damage}")));
         Observed { findings: report.findings, shared, degraded }
     }

@@ -68,11 +68,19 @@ impl<'j> Job<'j> {
         let mut detector = self.parts.detector(self.sites, self.plan);
         let mut tap =
             Tap { inner: &mut *detector, progress: self.progress, infos: Vec::new(), ends: Vec::new() };
-        let outcome = backend.run(self.program, self.plan, options, &mut tap)?;
+        let ran = backend.run(self.program, self.plan, options, &mut tap);
         let Tap { infos, ends, .. } = tap;
-        let observed = detector.finish();
         let why = Why { program: self.program, plan: self.plan, sources: self.sources };
-        Ok(self.gather(&why, &infos, &ends, observed, outcome))
+        let (outcome, failure) = match ran {
+            Ok(outcome) => (outcome, None),
+            // What was found before a later launch failed stays found.
+            Err(error) if !infos.is_empty() => (Outcome::default(), why.backend(&error)),
+            Err(error) => return Err(error),
+        };
+        let observed = detector.finish();
+        let mut one = self.gather(&why, &infos, &ends, observed, outcome);
+        one.incomplete.extend(failure);
+        Ok(one)
     }
 
     fn gather(

@@ -299,6 +299,8 @@ impl Run<'_> {
             if let Some((deadline, after)) = self.deadline
                 && !done
                 && Instant::now() >= deadline
+                // It may have ended while the records were analysed.
+                && !self.stream.is_done().unwrap_or(false)
             {
                 self.context.abandon();
                 return Ok(Ended::Stopped(Stop::Timeout { after, warps: Vec::new() }));

@@ -116,6 +116,7 @@ impl Orderer {
         self.complete_gatherings(key, handler);
         if self.blocks.get(&key.block).is_some_and(BlockState::is_finished) {
             self.blocks.remove(&key.block);
+            self.values.end_block(key.block);
         }
     }
 }

@@ -94,6 +94,8 @@ pub struct Orderer {
     geometry: Geometry,
     blocks: FxHashMap<u32, BlockState>,
     pool: BTreeMap<PoolKey, Candidate>,
+    /// Operations of the pool that change nothing.
+    readers: usize,
     watermark: Watermark,
     values: Values,
     /// Warps whose queues may go on.
@@ -112,6 +114,7 @@ impl Orderer {
             geometry: Geometry::new(1),
             blocks: FxHashMap::default(),
             pool: BTreeMap::new(),
+            readers: 0,
             watermark: Watermark { next: 1, ahead: FxHashSet::default() },
             values: Values::default(),
             ready: Vec::new(),
@@ -127,7 +130,7 @@ impl Orderer {
         self.geometry = geometry;
         self.blocks.clear();
         self.pool.clear();
-        self.watermark = Watermark { next: 1, ahead: FxHashSet::default() };
+        self.readers = 0;
         self.values.clear();
         self.ready.clear();
         self.flushing = false;
@@ -169,6 +172,8 @@ impl Orderer {
     pub fn end(&mut self, handler: &mut impl Handler) {
         self.flushing = true;
         self.settle(handler);
+        // Tickets run on over launches; those that were lost with their records are not waited for again.
+        self.watermark.skip();
         let mut blocks: Vec<_> = self.blocks.drain().collect();
         blocks.sort_by_key(|(block, _)| *block);
         for (block, state) in blocks {
@@ -180,6 +185,7 @@ impl Orderer {
             self.degraded += u64::from(stranded);
         }
         self.pool.clear();
+        self.readers = 0;
     }
 
     fn ingest(&mut self, record: &Record<'_>, handler: &mut impl Handler) {
@@ -211,8 +217,8 @@ impl Orderer {
         let at = queue.units.len();
         queue.units.extend_from_slice(record.units());
         queue.blocked |= mask;
-        if free && let Some((before, after)) = record.tickets() {
-            self.pool.insert((after, key, at), Candidate { before, warp: key, at, left });
+        if free && record.tickets().is_some() {
+            self.enter(record, key, at, left);
         }
         self.settle(handler);
     }
@@ -325,10 +331,7 @@ impl Orderer {
                         continue;
                     }
                     Replayed::Left(_) if known => {}
-                    Replayed::Left(left) => {
-                        let (before, after) = tickets;
-                        self.pool.insert((after, key, at), Candidate { before, warp: key, at, left });
-                    }
+                    Replayed::Left(left) => self.enter(&record, key, at, left),
                 }
             }
             blocked |= mask;
@@ -350,6 +353,7 @@ impl Orderer {
             block.warps[usize::from(key.warp)].queue = queue;
             if block.is_finished() {
                 self.blocks.remove(&key.block);
+                self.values.end_block(key.block);
             }
         }
     }

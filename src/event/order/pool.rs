@@ -23,6 +23,8 @@ pub(super) struct Candidate {
     pub(super) at: usize,
     /// Lanes not yet replayed.
     pub(super) left: u32,
+    /// It leaves every value as it read it.
+    pub(super) reads_only: bool,
 }
 
 /// End ticket, warp, and where its record starts.
@@ -68,6 +70,11 @@ impl Watermark {
                 self.next += 1;
             }
         }
+    }
+
+    /// Takes all tickets up to the latest for known.
+    pub(super) fn skip(&mut self) {
+        self.next = self.ahead.drain().max().map_or(self.next, |latest| self.next.max(latest + 1));
     }
 
     /// Whether all tickets up to this one are.
@@ -150,12 +157,35 @@ impl Orderer {
         fits.or(begins).or(first)
     }
 
+    /// Takes a record that stands at `at` in its warp's queue into the pool.
+    pub(super) fn enter(&mut self, record: &Record<'_>, key: WarpKey, at: usize, left: u32) {
+        let (before, after) = record.tickets().unwrap_or_default();
+        let keeps = |rank| match (record.read(rank), record.written(rank)) {
+            (Some(read), written) => written.is_none_or(|written| written == read),
+            (None, _) => false,
+        };
+        let reads_only = (0..record.mask().count_ones() as usize).all(keeps);
+        self.readers += usize::from(reads_only);
+        self.pool.insert((after, key, at), Candidate { before, warp: key, at, left, reads_only });
+    }
+
+    fn leave(&mut self, at: &PoolKey) {
+        if let Some(candidate) = self.pool.remove(at) {
+            self.readers -= usize::from(candidate.reads_only);
+        }
+    }
+
     /// Replays one strong operation of the pool, or lanes of one; tells whether anything happened.
     pub(super) fn step_pool(&mut self, handler: &mut impl Handler) -> bool {
         let Some((&first_key, _)) = self.pool.first_key_value() else { return false };
         let after = first_key.0;
         if !self.flushing && !self.watermark.covers(after) {
             return false;
+        }
+        // Where every operation changes what it reads, as with a counter, the first whose value is there may go at once.
+        let known = Hints { others: Vec::new(), guess: false };
+        if self.readers == 0 && self.attempt(first_key, false, &known, handler) {
+            return true;
         }
         // Others whose intervals overlap may come first; its value tells, or theirs do.
         let overlapping: Vec<_> =
@@ -213,7 +243,7 @@ impl Orderer {
         let Some(&candidate) = self.pool.get(&at) else { return false };
         let key = candidate.warp;
         let Some(block) = self.blocks.get_mut(&key.block) else {
-            self.pool.remove(&at);
+            self.leave(&at);
             return true;
         };
         let mut queue = std::mem::take(&mut block.warps[usize::from(key.warp)].queue);
@@ -239,7 +269,7 @@ impl Orderer {
         }
         let progressed = left != candidate.left;
         if left == 0 {
-            self.pool.remove(&at);
+            self.leave(&at);
             if length != 0 {
                 retire(&mut queue, candidate.at, length);
             }
