@@ -358,6 +358,7 @@ impl Core {
             locations: &self.locations,
             block: View { warps: &block.warps, observations: &block.observations },
             know,
+            explained: &self.explained,
         };
         let mut flags = SmallVec::new();
         check(cell, &judge, key, &entry, word, &mut self.collector, &mut flags);

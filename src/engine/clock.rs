@@ -236,7 +236,7 @@ impl Clock {
     }
 }
 
-/// Clocks of `fence.sc` fences, for the order that causality forces between them (memory-model.md, "fence.sc").
+/// Clocks of `fence.sc` fences, for the order that causality forces between them.
 /// `near` counts fences of any scope by threads of the own block, `wide` those of device scope by anyone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ScClocks {

@@ -1,4 +1,8 @@
-//! From an unordered conflict to its rule and severity (design.md section 7, memory-model.md section 2).
+//! From an unordered conflict to its rule and severity.
+
+use std::cell::RefCell;
+
+use rustc_hash::FxHashMap;
 
 use super::Launch;
 use super::access::includes;
@@ -11,7 +15,7 @@ use super::thread::View;
 use crate::diag::Severity;
 use crate::event::Place;
 use crate::finding::{AccessClass, Kind, Missing, Relation, Rule, ThreadId, Witness};
-use crate::instrument::SiteTable;
+use crate::instrument::{SiteId, SiteTable};
 
 /// What judging needs to know.
 pub(super) struct Judge<'j> {
@@ -22,7 +26,14 @@ pub(super) struct Judge<'j> {
     pub(super) block: View<'j>,
     /// What the later access's thread knows.
     pub(super) know: &'j Know,
+    pub(super) explained: &'j Explained,
 }
+
+/// Explanations by pair of sites. Two sites that race in a loop do so for one reason: after `EXPLANATIONS` of them the last
+/// stands for the rest.
+pub(super) type Explained = RefCell<FxHashMap<(SiteId, SiteId), (u32, Option<(Rule, Missing)>)>>;
+
+const EXPLANATIONS: u32 = 64;
 
 /// Two accesses that overlap, at least one a write, not ordered in base causality.
 pub(super) struct Facts<'f> {
@@ -156,11 +167,19 @@ impl Judge<'_> {
         if relation == Relation::Launch || facts.same_record() {
             return None;
         }
+        let pair = (facts.entry.site, facts.now.site);
+        let mut explained = self.explained.borrow_mut();
+        let (count, last) = explained.entry(pair).or_default();
+        if *count >= EXPLANATIONS {
+            return last.clone();
+        }
+        *count += 1;
         let earlier = Party { thread: facts.earlier(), time: facts.entry.time };
         let later = Party { thread: facts.later(), time: facts.now.time };
         let address = word.wrapping_add_signed(i64::from(facts.key.start));
-        let sites = [facts.entry.site, facts.now.site];
-        publish::explain(earlier, later, sites, address, self.know, self.block, self.locations)
+        let sites = [pair.0, pair.1];
+        *last = publish::explain(earlier, later, sites, address, self.know, self.block, self.locations);
+        last.clone()
     }
 
     /// Strong data behind a flag whose publication is incomplete: no race, but the read may be stale.

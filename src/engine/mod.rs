@@ -12,6 +12,9 @@
 //! | `judge` | which rule and severity a race gets |
 //! | `publish` | which half of a publication is wanting |
 //!
+//! Forced `fence.sc` order: if a read that precedes fence F2 in base causality observed a write that fence F1 precedes, and
+//! the fences are morally strong, then F1 comes before F2, since the other way round would violate the causality axiom.
+//!
 //! What is approximated, and in which direction:
 //! - Only generic-proxy operations exist here; the rest makes a run inconclusive.
 //! - Which write a strong read observed is told by its value (`event::order`); the latest of that value is taken.
@@ -149,6 +152,7 @@ struct Core {
     shared_variables: Vec<Region>,
     /// Events handled, to tell earlier from later.
     events: u64,
+    explained: judge::Explained,
     /// Entries of the shadow that were lost although they mattered.
     lost: u64,
 }
@@ -171,6 +175,7 @@ impl Core {
             collector: collect::Collector::default(),
             shared_variables: Vec::new(),
             events: 0,
+            explained: judge::Explained::default(),
             lost: 0,
         }
     }
@@ -232,7 +237,7 @@ impl Core {
             }
         }
         if fence.order == FenceOrder::Sc {
-            // Fences that causality forces to come before this one (memory-model.md, "fence.sc").
+            // Fences that causality forces to come before this one.
             warp.know.update(record.mask(), live, |own| {
                 let Some(observed) = &own.observed else { return Arc::clone(own) };
                 let forced = if wide { &observed.wide } else { &observed.near };

@@ -1,6 +1,6 @@
 //! Strong locations: what was written there, what each write hands on, and who has observed it.
 //!
-//! A write hands on a *message*: what its release patterns cover (memory-model.md section 3). A message keeps apart what
+//! A write hands on a *message*: what its release patterns cover. A message keeps apart what
 //! was released at device scope or wider from what was released in one block only, and remembers that block, since
 //! scopes are checked for each edge. Cluster scope counts as block scope here until clusters are covered: that can only
 //! give reports too many, and only for launches with clusters.

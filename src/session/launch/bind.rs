@@ -408,19 +408,27 @@ fn contents(text: &SpecText, ty: ElementType, count: u64, init: &Init) -> Result
         Init::Random(seed) => Ok(values::random(ty, elements, *seed)),
         Init::File(path) => {
             let path = text.folder.join(path);
-            let read = std::fs::read(&path).map_err(|error| {
-                let help = "the path is relative to the folder of the launch description";
+            let refuse = |error: &dyn std::fmt::Display| {
+                let help =
+                    "give a regular file; its path is relative to the folder of the launch description";
                 (format!("cannot read `{}`: {error}", path.display()), help.to_owned())
-            })?;
-            if read.len() != size {
+            };
+            // Asked before it is read: a device or a pipe may never end.
+            let facts = std::fs::metadata(&path).map_err(|error| refuse(&error))?;
+            if !facts.is_file() {
+                return Err(refuse(&"it is no regular file"));
+            }
+            if facts.len() != size as u64 {
                 let message =
-                    format!("`{}` has {} bytes, but the buffer has {size}", path.display(), read.len());
-                let help = match read.len() % ty.bytes() {
-                    0 => format!("a buffer of {} elements would hold it", read.len() / ty.bytes()),
+                    format!("`{}` has {} bytes, but the buffer has {size}", path.display(), facts.len());
+                let element = ty.bytes() as u64;
+                let help = match facts.len() % element {
+                    0 => format!("a buffer of {} elements would hold it", facts.len() / element),
                     _ => format!("it does not hold whole elements of `{}`", type_name(ty)),
                 };
                 return Err((message, help));
             }
+            let read = std::fs::read(&path).map_err(|error| refuse(&error))?;
             Ok(read)
         }
         // Aliases have no contents of their own.
