@@ -180,10 +180,14 @@ impl Cell {
                 let mut other_value = false;
                 group.retire(|earlier| {
                     let lanes = ordered(earlier) & earlier.mask;
-                    other_value |= lanes != 0 && earlier.value != entry.value;
+                    // What a barrier lies behind, the other writers of this interval are ordered after as well.
+                    let own = (earlier.block, earlier.warp, earlier.interval)
+                        == (entry.block, entry.warp, entry.interval)
+                        && lanes & entry.mask != 0;
+                    other_value |= own && earlier.value != entry.value;
                     lanes
                 });
-                // This one stands for both: with two values it is no "same value" for anybody.
+                // A thread stored twice, and this entry stands for both: with two values it is no "same value".
                 if both_store && other_value {
                     entry.value = None;
                 }
