@@ -5,12 +5,15 @@
 //! the first lane of a warp of its own; memory is sequentially consistent, which reaches at least one racy execution of
 //! each racy program.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use common::Random;
 use libtest_mimic::{Arguments, Failed, Trial};
 use ptxrace::abi::{self, Encoder, Unit};
 use ptxrace::backend::{Launch, LaunchEnd, LaunchInfo, Plan, Sink};
@@ -123,19 +126,6 @@ fn ptx_of(words: &[String]) -> String {
         ["fence", order, scope] => format!("fence.{order}.{scope};"),
         ["bar", "cta", kind] => format!("barrier.{kind} 0, 32;"),
         other => panic!("unknown operation {other:?}"),
-    }
-}
-
-/// A deterministic generator (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) % n as u64) as usize
     }
 }
 

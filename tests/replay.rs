@@ -5,26 +5,13 @@ mod common;
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use common::{Launched, judge, programs, record, records};
+use common::{Launched, Random, judge, programs, record, records};
 use libtest_mimic::{Arguments, Failed, Trial};
 use ptxrace::abi::decode;
 use ptxrace::backend::RunOptions;
 use ptxrace::backend::emu::Emulator;
 use ptxrace::diag::Severity;
 use ptxrace::engine::Report;
-
-/// A deterministic generator (splitmix64).
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, n: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        ((z ^ (z >> 31)) % n as u64) as usize
-    }
-}
 
 /// The same records, each warp's in their order, warps interleaved anew in runs of random length.
 fn shuffled(launch: &Launched, random: &mut Random) -> Launched {

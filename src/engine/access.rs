@@ -8,7 +8,7 @@ use super::clock::{self, Know};
 use super::judge::{Facts, Judge};
 use super::publish::{Observation, Party};
 use super::shadow::{Cell, Entry, Key, WORD};
-use super::sync::{Message, Snapshot, Write, is_wide};
+use super::sync::{Message, Write, is_wide};
 use super::thread::{LaneKnow, View};
 use super::{Core, Launch};
 use crate::abi::{Record, Tagged};
@@ -169,14 +169,13 @@ impl Core {
         let (index, warp_index) = (record.block(), record.warp());
         let scope = access.scope.unwrap_or(Scope::Cta);
         let reader = self.thread(index, warp_index, lane as u8);
-        let launch = self.launches.get(self.current as usize).cloned();
+        let launch = self.launches.get(self.current as usize);
         let location = self.locations.get_mut(&place)?;
         let observed = location.observed(record.read(rank))?;
         let (order, writer) = (observed.order, observed.thread);
         let strong_hop = observed.scope.is_some_and(|written| {
             writer == reader
-                || (includes(written, writer, reader, launch.as_ref())
-                    && includes(scope, reader, writer, launch.as_ref()))
+                || (includes(written, writer, reader, launch) && includes(scope, reader, writer, launch))
         });
         let message = if strong_hop { observed.message.clone() } else { Message::default() };
         let fences = if strong_hop { observed.fences.clone() } else { None };
@@ -262,16 +261,16 @@ impl Core {
                 if lane_sync.released_on.len() >= PLACES {
                     lane_sync.released_on.remove(0);
                 }
-                lane_sync.released_on.push((place, Snapshot { know }, wide));
+                lane_sync.released_on.push((place, know, wide));
             }
             if let Some(released) = &lane_sync.released_near {
-                message.add(index, false, &released.know);
+                message.add(index, false, released);
             }
             if let Some(released) = &lane_sync.released_wide {
-                message.add(index, true, &released.know);
+                message.add(index, true, released);
             }
             for (_, released, wide) in lane_sync.released_on.iter().filter(|(at, _, _)| *at == place) {
-                message.add(index, *wide, &released.know);
+                message.add(index, *wide, released);
             }
         }
         // What a read-modify-write observed, it passes on.

@@ -266,9 +266,9 @@ impl Core {
                 let lane_sync = warp.lane_sync(lane);
                 lane_sync.release_fence = Some((time, fence.scope));
                 if wide {
-                    lane_sync.released_wide = Some(sync::Snapshot { know: Arc::clone(&know) });
+                    lane_sync.released_wide = Some(Arc::clone(&know));
                 }
-                lane_sync.released_near = Some(sync::Snapshot { know });
+                lane_sync.released_near = Some(know);
             }
             warp.time += 1;
         }

@@ -16,12 +16,6 @@ use crate::event::Place;
 use crate::finding::{ThreadId, Witness};
 use crate::isa::{Marking, Scope};
 
-/// Knowledge at a moment, with the own thread up to then.
-#[derive(Clone, Debug)]
-pub(super) struct Snapshot {
-    pub(super) know: Arc<Know>,
-}
-
 /// What a write hands on to those who acquire it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Message {

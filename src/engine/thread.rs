@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::clock::{self, Know, ScClocks, Time};
 use super::publish::{OBSERVATIONS, Observation};
 use super::shadow::Shadow;
-use super::sync::{Message, Snapshot};
+use super::sync::Message;
 use crate::event::{Geometry, Place};
 use crate::isa::Scope;
 
@@ -89,15 +89,15 @@ struct ScFence {
     wide: bool,
 }
 
-/// What a lane has fenced and seen: the open ends of release and acquire patterns.
+/// What a lane has fenced and seen, knowledge with its own accesses up to then: the open ends of release and acquire patterns.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LaneSync {
     /// At the last release-capable fence of any scope.
-    pub(super) released_near: Option<Snapshot>,
+    pub(super) released_near: Option<Arc<Know>>,
     /// At the last one of device scope or wider.
-    pub(super) released_wide: Option<Snapshot>,
+    pub(super) released_wide: Option<Arc<Know>>,
     /// At the last release operation on a place, and whether its scope was wide.
-    pub(super) released_on: SmallVec<[(Place, Snapshot, bool); 1]>,
+    pub(super) released_on: SmallVec<[(Place, Arc<Know>, bool); 1]>,
     /// What strong reads have seen and no acquire has taken yet.
     pub(super) pending: Message,
     /// The same by place.

@@ -21,12 +21,6 @@ pub(super) struct Phase {
     arrivals: Vec<Arrived>,
 }
 
-/// What an arrival did.
-#[derive(Debug, Default)]
-pub(super) struct Arrive {
-    pub(super) misuse: Option<(BarrierMisuse, Arrival)>,
-}
-
 /// The threads of a block, as barriers see them: by warp, lanes that exist and lanes that have exited.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Threads<'t> {
@@ -35,14 +29,14 @@ pub(super) struct Threads<'t> {
 }
 
 impl Phase {
-    /// Notes an arrival. `aligned` barriers must be the same instruction for all lanes of a warp.
+    /// Notes an arrival; gives what is wrong with it, and the earlier arrival it does not go with. `aligned` barriers must be the same instruction for all lanes of a warp.
     pub(super) fn arrive(
         &mut self,
         arrival: Arrival,
         kind: BarrierKind,
         count: Option<u32>,
         aligned: bool,
-    ) -> Arrive {
+    ) -> Option<(BarrierMisuse, Arrival)> {
         let wrong = self.arrivals.iter().find_map(|earlier| {
             let what = if earlier.count != count {
                 BarrierMisuse::Counts
@@ -60,7 +54,7 @@ impl Phase {
             Some((what, earlier.arrival))
         });
         self.arrivals.push(Arrived { arrival, kind, count });
-        Arrive { misuse: wrong }
+        wrong
     }
 
     /// Whether anyone has arrived.

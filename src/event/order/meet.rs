@@ -21,11 +21,11 @@ impl Orderer {
         handler: &mut impl Handler,
     ) {
         let Some(block) = self.blocks.get_mut(&arrival.block) else { return };
-        let outcome = block.phases.entry(arrival.id).or_default().arrive(arrival, kind, count, aligned);
+        let misuse = block.phases.entry(arrival.id).or_default().arrive(arrival, kind, count, aligned);
         if kind != BarrierKind::Arrive {
             block.warps[usize::from(arrival.warp)].waiting |= arrival.mask;
         }
-        if let Some((what, other)) = outcome.misuse {
+        if let Some((what, other)) = misuse {
             handler.event(Event::Misuse(Misuse::Barrier { what, arrival, other }));
         }
         handler.event(Event::Arrive(arrival));

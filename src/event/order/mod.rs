@@ -102,7 +102,6 @@ pub struct Orderer {
     ready: Vec<WarpKey>,
     flushing: bool,
     degraded: u64,
-    records: u64,
     damaged: Option<DecodeError>,
 }
 
@@ -120,7 +119,6 @@ impl Orderer {
             ready: Vec::new(),
             flushing: false,
             degraded: 0,
-            records: 0,
             damaged: None,
         }
     }
@@ -139,11 +137,6 @@ impl Orderer {
     /// Operations that had to be forced, over all launches.
     pub fn degraded(&self) -> u64 {
         self.degraded
-    }
-
-    /// Records taken, over all launches.
-    pub fn records(&self) -> u64 {
-        self.records
     }
 
     /// The first damage in the records, if any. What followed it in its batch is lost.
@@ -189,7 +182,6 @@ impl Orderer {
     }
 
     fn ingest(&mut self, record: &Record<'_>, handler: &mut impl Handler) {
-        self.records += 1;
         let key = WarpKey { block: record.block(), warp: record.warp() };
         if u32::from(key.warp) >= self.geometry.warps {
             let units = record.units().len();
