@@ -12,6 +12,8 @@
 mod meet;
 mod pool;
 mod queue;
+#[cfg(test)]
+mod tests;
 
 use std::collections::BTreeMap;
 
@@ -242,8 +244,7 @@ impl Orderer {
                 if !alone || !self.watermark.covers(after) {
                     return Replayed::Left(record.mask());
                 }
-                let ranks =
-                    self.runnable(&access, record, record.mask(), &Hints { others: Vec::new(), guess: true });
+                let ranks = self.runnable(&access, record, record.mask(), &Hints::none(true));
                 let left = record.mask() & !lanes_of(record, &ranks);
                 if !ranks.is_empty() {
                     handler.event(Event::Access { record: *record, ranks: &ranks });

@@ -34,6 +34,8 @@ pub(super) type PoolKey = (u64, WarpKey, usize);
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Change {
     pub(super) place: Place,
+    /// What it takes away; `None`: whatever is there.
+    pub(super) read: Option<u64>,
     pub(super) written: u64,
 }
 
@@ -42,8 +44,17 @@ pub(super) struct Change {
 pub(super) struct Hints {
     /// Changes that overlapping operations of other warps will make.
     pub(super) others: Vec<Change>,
+    /// Values that overlapping operations read and leave there: they go before the next change.
+    pub(super) wanted: Vec<(Place, u64)>,
     /// A place of which nothing is known may be taken to hold what was read.
     pub(super) guess: bool,
+}
+
+impl Hints {
+    /// Nothing is known of others.
+    pub(super) fn none(guess: bool) -> Self {
+        Self { others: Vec::new(), wanted: Vec::new(), guess }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -104,8 +115,12 @@ impl Orderer {
             let rank_index = usize::from(rank);
             // A failed compare-and-swap and a load leave the value as it was.
             let left = record.written(rank_index).or(record.read(rank_index));
-            self.values.set(Place::of(record, rank_index, 0), left);
+            let place = Place::of(record, rank_index, 0);
+            self.values.set(place, left);
             order.push(rank);
+            if left.is_some_and(|left| hints.wanted.contains(&(place, left))) {
+                break;
+            }
         }
         order
     }
@@ -124,6 +139,10 @@ impl Orderer {
             return (!pending.is_empty()).then_some(0);
         }
         let (mut fits, mut begins, mut first) = (None, None, None);
+        // Another operation is about to leave this value there.
+        let brought = |place, read: Option<u64>| {
+            hints.others.iter().any(|change| change.place == place && Some(change.written) == read)
+        };
         for (index, rank) in pending.iter().enumerate() {
             let rank = usize::from(*rank);
             let place = Place::of(record, rank, 0);
@@ -143,9 +162,12 @@ impl Orderer {
                 }
                 Some(_) => {}
                 None if !hints.guess => {}
-                None if hints.others.iter().any(|c| c.place == place && Some(c.written) == read) => {}
+                None if brought(place, read) => {}
                 None => {
-                    first = first.or(Some(index));
+                    // Lanes go round in a circle only if no other warp comes in between.
+                    if !others().any(|other| brought(place, record.read(other))) {
+                        first = first.or(Some(index));
+                    }
                     let follows = access.is_rmw()
                         && others().any(|o| record.written(o) == read && record.written(o) != record.read(o));
                     if !follows {
@@ -183,31 +205,90 @@ impl Orderer {
             return false;
         }
         // Where every operation changes what it reads, as with a counter, the first whose value is there may go at once.
-        let known = Hints { others: Vec::new(), guess: false };
+        let known = Hints::none(false);
         if self.readers == 0 && self.attempt(first_key, false, &known, handler) {
             return true;
         }
         // Others whose intervals overlap may come first; its value tells, or theirs do.
         let overlapping: Vec<_> =
             self.pool.iter().filter(|(_, c)| c.before < after).map(|(key, _)| *key).collect();
-        let changes = if overlapping.len() > 1 { self.changes(&overlapping) } else { Vec::new() };
-        // Those that change nothing go first: a change may take away the value that they saw. A place of which nothing is
-        // known takes the value of the first operation; of another only if that leads on.
-        for (changing, guess) in [(false, false), (true, false), (true, true)] {
+        let changes = self.changes(&overlapping);
+        // A place of which nothing is known holds what the first operation read, or what it was made from.
+        self.assume_origin(first_key, &changes);
+        // Those that change nothing go first: a change may take away the value that they saw.
+        let wanted = self.wanted(&overlapping);
+        for changing in [false, true] {
             for key in &overlapping {
                 if changes.iter().any(|(of, _)| of == key) != changing {
                     continue;
                 }
                 let others = changes.iter().filter(|(of, _)| of != key).map(|(_, change)| *change).collect();
-                let hints = Hints { others, guess: guess || *key == first_key };
+                let wanted = if changing { wanted.clone() } else { Vec::new() };
+                let hints = Hints { others, wanted, guess: *key == first_key };
                 if self.attempt(*key, false, &hints, handler) {
                     return true;
                 }
             }
         }
         // No order explains the values: without what others will do first, then by force.
-        let hints = Hints { others: Vec::new(), guess: true };
+        let hints = Hints::none(true);
         self.attempt(first_key, false, &hints, handler) || self.attempt(first_key, true, &hints, handler)
+    }
+
+    /// Follows the values that an operation read at places of which nothing is known back to where they began. What brought
+    /// a value began before the operation ended, so it is among those that overlap.
+    fn assume_origin(&mut self, first: PoolKey, changes: &[(PoolKey, Change)]) {
+        let Some(candidate) = self.pool.get(&first) else { return };
+        let Some(record) = self.record(&first, candidate) else { return };
+        let mut origins: SmallVec<[(Place, u64); 1]> = SmallVec::new();
+        for (rank, lane) in record.lanes().enumerate() {
+            let place = Place::of(&record, rank, 0);
+            let unknown = candidate.left >> lane & 1 != 0
+                && self.values.current(place).is_none()
+                && origins.iter().all(|(known, _)| *known != place);
+            let Some(mut value) = record.read(rank).filter(|_| unknown) else { continue };
+            let mut passed: FxHashSet<u64> = FxHashSet::default();
+            let brought =
+                |value| changes.iter().map(|(_, c)| c).find(|c| c.place == place && c.written == value);
+            let origin = loop {
+                // Values that go round in a circle have no beginning.
+                if !passed.insert(value) {
+                    break None;
+                }
+                match brought(value) {
+                    None => break Some(value),
+                    Some(Change { read: Some(from), .. }) => value = *from,
+                    Some(Change { read: None, .. }) => break None,
+                }
+            };
+            origins.extend(origin.map(|origin| (place, origin)));
+        }
+        for (place, origin) in origins {
+            self.values.set(place, Some(origin));
+        }
+    }
+
+    /// The record of a candidate.
+    fn record(&self, key: &PoolKey, candidate: &Candidate) -> Option<Record<'_>> {
+        let block = self.blocks.get(&key.1.block)?;
+        let units = block.warps.get(usize::from(key.1.warp))?.queue.units.get(candidate.at..)?;
+        decode(units).ok().flatten()
+    }
+
+    /// Values that operations of the pool read and leave where they are.
+    fn wanted(&self, keys: &[PoolKey]) -> Vec<(Place, u64)> {
+        let mut wanted = Vec::new();
+        for key in keys {
+            let Some(candidate) = self.pool.get(key).filter(|candidate| candidate.reads_only) else {
+                continue;
+            };
+            let Some(record) = self.record(key, candidate) else { continue };
+            for (rank, lane) in record.lanes().enumerate() {
+                let read = record.read(rank).filter(|_| candidate.left >> lane & 1 != 0);
+                wanted.extend(read.map(|read| (Place::of(&record, rank, 0), read)));
+            }
+        }
+        wanted
     }
 
     /// What operations of the pool will change.
@@ -215,17 +296,14 @@ impl Orderer {
         let mut changes = Vec::new();
         for key in keys {
             let Some(candidate) = self.pool.get(key) else { continue };
-            let warp =
-                self.blocks.get(&key.1.block).and_then(|block| block.warps.get(usize::from(key.1.warp)));
-            let units = warp.and_then(|warp| warp.queue.units.get(candidate.at..));
-            let Some(record) = units.and_then(|units| decode(units).ok().flatten()) else { continue };
+            let Some(record) = self.record(key, candidate) else { continue };
             for (rank, lane) in record.lanes().enumerate() {
                 let place = Place::of(&record, rank, 0);
                 if let Some(written) = record.written(rank)
                     && candidate.left >> lane & 1 != 0
                     && record.read(rank) != Some(written)
                 {
-                    changes.push((*key, Change { place, written }));
+                    changes.push((*key, Change { place, read: record.read(rank), written }));
                 }
             }
         }
