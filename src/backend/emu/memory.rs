@@ -40,7 +40,7 @@ pub(super) enum Kind {
 }
 
 /// One allocation.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Allocation {
     pub(super) base: u64,
     pub(super) data: Vec<u8>,
@@ -50,7 +50,7 @@ pub(super) struct Allocation {
 }
 
 /// All allocations, by address.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Memory {
     allocations: Vec<Allocation>,
     next_global: u64,

@@ -10,7 +10,8 @@
 //! *Absent*: asynchronous copies, mbarriers, clusters, textures and matrix operations: a launch that reaches one
 //! stops there (`Stop::Unsupported`), and what was recorded until then stands.
 //!
-//! The schedule follows from `RunOptions::seed` alone. Schedule points are the program's own instructions.
+//! The schedule follows from `RunOptions::seed` alone, or is chosen step by step by a `Schedule`. Schedule points are the
+//! program's own instructions.
 
 mod decode;
 mod image;
@@ -22,6 +23,7 @@ mod ops;
 mod record;
 mod regs;
 mod rng;
+mod schedule;
 mod special;
 mod types;
 
@@ -43,6 +45,7 @@ use instrumented::Room;
 use machine::{Machine, Setup};
 use memory::{Kind, Memory};
 use record::Recorder;
+pub use schedule::{Arrival, Schedule, Touch, Turn};
 
 /// Threads that a block can have.
 const MOST_THREADS: u64 = 1024;
@@ -92,7 +95,8 @@ impl Backend for Emulator {
                 unlogged: begins(program.sites, |_| false),
                 inserted: &Inserted::default(),
             };
-            return run(text, plan, options, sink);
+            let mut loaded = load(text, plan)?;
+            return launch_all(&loaded.code, &mut loaded.memory, plan, options, sink, None);
         }
         let Program { source, module, sites } = program;
         let instrumented = instrument::instrument(source.text(), module, sites, CallMode::Local)
@@ -100,7 +104,9 @@ impl Backend for Emulator {
         let parsed = crate::ptx::parse(&instrumented.text);
         let inserted = Inserted::new(&instrumented.text, &instrumented.inserted);
         let unlogged = begins(&SiteTable::new(&parsed.module), |span| inserted.holds(span));
-        run(Text { module: &parsed.module, sites: None, unlogged, inserted: &inserted }, plan, options, sink)
+        let text = Text { module: &parsed.module, sites: None, unlogged, inserted: &inserted };
+        let mut loaded = load(text, plan)?;
+        launch_all(&loaded.code, &mut loaded.memory, plan, options, sink, None)
     }
 }
 
@@ -117,12 +123,58 @@ struct Text<'r, 'a> {
     inserted: &'r Inserted,
 }
 
-fn run(
-    text: Text<'_, '_>,
-    plan: &Plan,
-    options: &RunOptions,
-    sink: &mut dyn Sink,
-) -> Result<Outcome, BackendError> {
+/// A program made ready to run many times, each time under a schedule that the caller chooses.
+pub struct Scripted<'p> {
+    loaded: Loaded,
+    plan: &'p Plan,
+}
+
+impl<'p> Scripted<'p> {
+    /// Decodes what the plan launches.
+    pub fn new(program: Program<'_>, plan: &'p Plan) -> Result<Self, BackendError> {
+        let text = Text {
+            module: program.module,
+            sites: Some(program.sites),
+            unlogged: begins(program.sites, |_| false),
+            inserted: &Inserted::default(),
+        };
+        Ok(Self { loaded: load(text, plan)?, plan })
+    }
+
+    /// Runs all launches from the plan's initial buffers, each to its end or to where the schedule ends it. The seed of the
+    /// options decides nothing.
+    pub fn run(
+        &self,
+        options: &RunOptions,
+        schedule: &mut dyn Schedule,
+        sink: &mut dyn Sink,
+    ) -> Result<Outcome, BackendError> {
+        let mut memory = self.loaded.memory.clone();
+        launch_all(&self.loaded.code, &mut memory, self.plan, options, sink, Some(schedule))
+    }
+}
+
+impl std::fmt::Debug for Scripted<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Scripted").field("plan", &self.plan).finish_non_exhaustive()
+    }
+}
+
+/// A program, decoded, and memory as it is before the first launch.
+struct Loaded {
+    code: LoadedCode,
+    memory: Memory,
+}
+
+struct LoadedCode {
+    images: Vec<(String, Image)>,
+    /// Bases of the plan's buffers.
+    buffers: Vec<u64>,
+    /// Where inserted code writes, with the symbol that tells it.
+    room: Option<(Room, u64)>,
+}
+
+fn load(text: Text<'_, '_>, plan: &Plan) -> Result<Loaded, BackendError> {
     let mut memory = Memory::default();
     let buffers = place_buffers(plan, &mut memory);
     let Text { module, sites, unlogged, inserted } = text;
@@ -130,12 +182,24 @@ fn run(
     let control = layout.named(CONTROL_SYMBOL).filter(|_| sites.is_none());
     let room = control.map(|control| (Room::new(&mut memory), control));
     let input = decode::Input { module, layout: &layout, sites, unlogged, inserted };
-    let mut images: Vec<(&str, Image)> = Vec::new();
+    let mut images: Vec<(String, Image)> = Vec::new();
     for launch in &plan.launches {
         if !images.iter().any(|(kernel, _)| *kernel == launch.kernel) {
-            images.push((&launch.kernel, decode::image(&input, &launch.kernel)?));
+            images.push((launch.kernel.clone(), decode::image(&input, &launch.kernel)?));
         }
     }
+    Ok(Loaded { code: LoadedCode { images, buffers, room }, memory })
+}
+
+fn launch_all(
+    code: &LoadedCode,
+    memory: &mut Memory,
+    plan: &Plan,
+    options: &RunOptions,
+    sink: &mut dyn Sink,
+    mut schedule: Option<&mut dyn Schedule>,
+) -> Result<Outcome, BackendError> {
+    let LoadedCode { images, buffers, room } = code;
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut stop = None;
     for (index, launch) in (0..).zip(&plan.launches) {
@@ -144,22 +208,25 @@ fn run(
             image,
             launch,
             index,
-            params: parameters(image, launch, &buffers)?,
+            params: parameters(image, launch, buffers)?,
             seed: options.seed,
             deadline,
             timeout: options.timeout,
-            ring: room.as_ref().map(|(room, control)| room.ring(&mut memory, *control)),
+            ring: room.as_ref().map(|(room, control)| room.ring(memory, *control)),
         };
         let mut recorder = Recorder::new(sink);
         recorder.begin(&LaunchInfo { index, regions: memory.regions() });
-        let mut machine = Machine::new(setup, &mut memory, recorder);
-        stop = machine.run();
+        let mut machine = Machine::new(setup, memory, recorder);
+        stop = match &mut schedule {
+            Some(schedule) => machine.run_chosen(&mut **schedule),
+            None => machine.run(),
+        };
         machine.finish();
         if stop.is_some() {
             break;
         }
     }
-    Ok(Outcome { buffers: contents(&buffers, &memory), stop })
+    Ok(Outcome { buffers: contents(buffers, memory), stop })
 }
 
 /// Allocates the plan's buffers and tells their bases.

@@ -160,7 +160,7 @@ pub(super) fn operand(at: &Warp, here: Group, src: Src) -> Lanes {
 }
 
 impl Core<'_> {
-    fn addresses(at: &Warp, here: Group, address: &Address) -> Lanes {
+    pub(super) fn addresses(at: &Warp, here: Group, address: &Address) -> Lanes {
         let offset = address.offset;
         match address.base {
             Src::Narrow(slot) => {

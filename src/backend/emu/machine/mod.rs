@@ -7,6 +7,7 @@
 mod access;
 mod barrier;
 mod call;
+mod chosen;
 mod common;
 mod converge;
 mod step;

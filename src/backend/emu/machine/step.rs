@@ -12,7 +12,7 @@ const RUNTIME_OPS_PER_LOOK: u64 = 1 << 16;
 
 /// How an operation left its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum After {
+pub(super) enum After {
     /// At the next operation.
     Next,
     /// Elsewhere, parted, waiting or gone.
@@ -37,7 +37,7 @@ impl Core<'_> {
     }
 
     /// Runs a group as long as nothing changes but its registers and position.
-    fn run_group(
+    pub(super) fn run_group(
         &mut self,
         block: &mut Block,
         warp: usize,

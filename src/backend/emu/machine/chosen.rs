@@ -1,0 +1,160 @@
+//! A launch under a schedule that is chosen from outside.
+
+use std::time::Instant;
+
+use smallvec::SmallVec;
+
+use super::access::{Place, locate};
+use super::warp::{Group, State, Warp};
+use super::{Block, Core, Halt, Machine};
+use crate::abi::SHARED_OFFSET;
+use crate::backend::Stop;
+use crate::backend::emu::image::{Address, Code, Op, Values};
+use crate::backend::emu::memory::{CONST_BASE, GLOBAL_BASE};
+use crate::backend::emu::regs::lanes;
+use crate::backend::emu::schedule::{Arrival, Schedule, Touch, Turn};
+use crate::isa::BarrierKind;
+
+/// Instructions of one turn; a loop that nobody can see into must not keep the others waiting for ever.
+const LONGEST_TURN: u32 = 4096;
+
+impl Machine<'_> {
+    /// Runs the launch as the schedule says, to its end or to where it stops.
+    pub(in super::super) fn run_chosen(&mut self, schedule: &mut dyn Schedule) -> Option<Stop> {
+        let mut turns = Vec::new();
+        let mut slots = Vec::new();
+        loop {
+            self.start_blocks();
+            if self.blocks.is_empty() {
+                return None;
+            }
+            turns.clear();
+            slots.clear();
+            for (slot, block) in self.blocks.iter().enumerate() {
+                for (warp, at) in block.warps.iter().enumerate() {
+                    for group in at.groups.iter().filter(|group| group.state == State::Ready) {
+                        turns.push(self.core.look_ahead(block, warp, *group));
+                        slots.push((slot, warp, group.mask));
+                    }
+                }
+            }
+            if turns.is_empty() {
+                return Some(Stop::Deadlock { warps: self.positions() });
+            }
+            let (slot, warp, mask) = *slots.get(schedule.next(&turns)?)?;
+            let turn = self.chosen_turn(slot, warp, mask);
+            if let Err(halt) = turn {
+                return Some(self.stop(halt, slot, warp));
+            }
+            self.blocks.retain(|block| block.warps.iter().any(|warp| warp.live != 0));
+            if self.core.deadline.is_some_and(|deadline| Instant::now() > deadline) {
+                return Some(self.timed_out());
+            }
+        }
+    }
+
+    fn chosen_turn(&mut self, slot: usize, warp: usize, mask: u32) -> Result<(), Halt> {
+        let Some(block) = self.blocks.get_mut(slot) else { return Ok(()) };
+        if !block.warps[warp].started {
+            block.warps[warp].started = true;
+            self.core.shared_variables(block, warp);
+        }
+        // Lanes may part; those that go on with the first of them are this turn's.
+        let first = mask & mask.wrapping_neg();
+        for step in 0..LONGEST_TURN {
+            let at = &block.warps[warp];
+            let own = |group: &&Group| group.mask & first != 0 && group.state == State::Ready;
+            let Some(group) = at.groups.iter().find(own).copied() else { break };
+            let visible = Warp::op(&self.core.image.ops, &group).is_some_and(|op| is_visible(&op.code));
+            if step > 0 && visible {
+                break;
+            }
+            let index = at.groups.iter().position(|g| g.mask == group.mask).unwrap_or(0);
+            self.core.run_group(block, warp, index, 1)?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether others can tell when it is executed.
+fn is_visible(code: &Code) -> bool {
+    match code {
+        Code::Memory(_) | Code::Atomic(_) | Code::Barrier(_) | Code::Converge(_) | Code::Call(_) => true,
+        Code::Compute(_)
+        | Code::Fence
+        | Code::Nothing
+        | Code::Branch { .. }
+        | Code::BranchTable(..)
+        | Code::Return(_)
+        | Code::Exit
+        | Code::Trap
+        | Code::Yield
+        | Code::Stack(_)
+        | Code::Poison(_) => false,
+    }
+}
+
+impl Core<'_> {
+    /// What the next instruction of a group does.
+    fn look_ahead(&self, block: &Block, warp: usize, group: Group) -> Turn {
+        let at = &block.warps[warp];
+        let mut turn = Turn {
+            block: block.linear,
+            warp: at.index,
+            lanes: group.mask,
+            touches: SmallVec::new(),
+            barrier: None,
+        };
+        let Some(op) = Warp::op(&self.image.ops, &group) else { return turn };
+        let mask = group.mask & guarded(at, group, op);
+        match &op.code {
+            Code::Memory(transfer) => {
+                let bytes = transfer.unit * transfer.values.len() as u32;
+                let writes = matches!(transfer.values, Values::Store(_));
+                turn.touches = touches(block, at, group, mask, &transfer.address, bytes, writes);
+            }
+            Code::Atomic(atomic) => {
+                let bytes = atomic.unit * atomic.b.len() as u32;
+                turn.touches = touches(block, at, group, mask, &atomic.address, bytes, true);
+            }
+            Code::Barrier(barrier) if mask != 0 => {
+                let ids = super::access::operand(at, group, barrier.id);
+                turn.barrier = ids.get(mask.trailing_zeros() as usize).map(|id| Arrival {
+                    id: *id as u32,
+                    waits: barrier.kind != BarrierKind::Arrive,
+                });
+            }
+            _ => {}
+        }
+        turn
+    }
+}
+
+/// Lanes for which an instruction's predicate holds.
+fn guarded(at: &Warp, group: Group, op: &Op) -> u32 {
+    let Some(guard) = op.guard else { return u32::MAX };
+    let bits = guard.slot.map_or(0, |slot| at.preds[(group.pred_base + slot) as usize]);
+    if guard.negated { !bits } else { bits }
+}
+
+fn touches(
+    block: &Block,
+    at: &Warp,
+    group: Group,
+    mask: u32,
+    address: &Address,
+    bytes: u32,
+    writes: bool,
+) -> SmallVec<[Touch; 1]> {
+    let addresses = Core::addresses(at, group, address);
+    let touch = |lane: usize| {
+        let (place, address) = locate(address.space, addresses[lane]);
+        let (shared, address) = match place {
+            Place::Shared => (Some(block.linear), address & SHARED_OFFSET),
+            Place::Global if !(CONST_BASE..GLOBAL_BASE).contains(&address) => (None, address),
+            Place::Global | Place::Local | Place::Param => return None,
+        };
+        Some(Touch { shared, address, bytes, writes })
+    };
+    lanes(mask).filter_map(touch).collect()
+}
