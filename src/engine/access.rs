@@ -134,7 +134,7 @@ impl Core {
             if reads {
                 inherited = self.strong_read(access, record, rank, lane, place, stroke);
             }
-            // A failed compare-and-swap is a strong read.
+            // A failed compare-and-swap is a strong read. One that succeeds and changes nothing looks the same.
             let failed =
                 access.op == Some(crate::isa::AtomOp::Cas) && record.read(rank) == record.written(rank);
             let writes = access.writes() && !failed;
@@ -144,7 +144,8 @@ impl Core {
                 self.block(record.block()).locations.push(place);
             }
             stroke.entry.order = self.locations.entry(place).or_default().next_order();
-            self.elements(access, record.a(rank), stroke);
+            let class = if failed { AccessClass::Read } else { stroke.class };
+            self.elements(access, record.a(rank), Stroke { class, ..stroke });
             if writes {
                 self.strong_write(access, record, rank, lane, place, stroke, inherited);
             }

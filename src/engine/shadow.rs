@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::clock::Time;
+use crate::abi::LANES;
 use crate::finding::AccessClass;
 use crate::instrument::SiteId;
 use crate::isa::Scope;
@@ -115,6 +116,21 @@ impl Group {
         }
     }
 
+    /// Whether one of the latest entries stands for a read as well: those lanes have read by then, or others did by the same
+    /// instruction, and they are added.
+    fn has_read(&mut self, entry: &Entry) -> bool {
+        let of_warp = |e: &&mut Entry| {
+            (e.launch, e.block, e.warp, e.time) == (entry.launch, entry.block, entry.warp, entry.time)
+        };
+        for same in self.entries.iter_mut().rev().take(LANES).filter(of_warp) {
+            if same.site == entry.site || entry.mask & !same.mask == 0 {
+                same.mask |= entry.mask;
+                return true;
+            }
+        }
+        false
+    }
+
     /// Adds an entry; tells whether another had to go for it.
     fn push(&mut self, entry: Entry) -> bool {
         let full = self.key.writes() && !self.key.is_strong() && self.entries.len() >= WEAK_WRITERS;
@@ -216,7 +232,7 @@ impl Cell {
         };
         let Some(group) = self.groups.get_mut(at) else { return false };
         match last_own.unwrap_or_else(|| group.find(&entry)).and_then(|at| group.entries.get_mut(at)) {
-            Some(same) if same.time == entry.time && (!key.writes() || same.site == entry.site) => {
+            Some(same) if same.time == entry.time && (same.mask == 0 || same.site == entry.site) => {
                 // Lanes of one time are one entry; a second value makes the value unknown.
                 if same.mask != 0 && same.value != entry.value {
                     same.value = None;
@@ -230,7 +246,7 @@ impl Cell {
                 }
                 false
             }
-            _ => group.push(entry),
+            _ => !(!key.writes() && group.has_read(&entry)) && group.push(entry),
         }
     }
 }

@@ -62,7 +62,8 @@ pub fn compile(program: &Program, placing: Placing, rounds: Rounds) -> Result<Co
             *to = from;
         }
     }
-    let writer = Writer { program, placing, rounds: rounds.0, text: String::new(), lines: Vec::new(), jumps: 0 };
+    let writer =
+        Writer { program, placing, rounds: rounds.0, text: String::new(), lines: Vec::new(), jumps: 0 };
     let (text, lines) = writer.module(most, &registers)?;
     let threads = if placing == Placing::Warps { 32 * most } else { most };
     let launch = Launch {
@@ -127,7 +128,8 @@ impl Writer<'_> {
         most: u32,
         registers: &[(usize, usize)],
     ) -> Result<(String, Vec<Option<(usize, usize)>>), String> {
-        let highest = (0..self.program.threads.len()).flat_map(|t| self.program.registers(t)).max().unwrap_or(0);
+        let highest =
+            (0..self.program.threads.len()).flat_map(|t| self.program.registers(t)).max().unwrap_or(0);
         let jumps: usize = self.program.threads.iter().map(|thread| thread.code.len()).sum();
         let head = format!(
             ".version 8.7\n.target sm_90\n.address_size 64\n\n.visible .entry litmus(.param .u64 memory)\n{{\n\
@@ -266,7 +268,10 @@ impl Writer<'_> {
             }
             Instruction::Store { order, scope, at: place, value } => {
                 self.put(&format!("mov.b32 %t, {};", operand(value)), None);
-                self.put(&format!("st{}.global.u32 [%m+{}], %t;", mark(order, scope), STRIDE * place), origin);
+                self.put(
+                    &format!("st{}.global.u32 [%m+{}], %t;", mark(order, scope), STRIDE * place),
+                    origin,
+                );
             }
             Instruction::Update { order, scope, to, at: place, update } => {
                 self.update(origin, mark(order, scope), to, place, update)?;

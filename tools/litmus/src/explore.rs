@@ -117,9 +117,10 @@ impl Explorer {
             {
                 node.sleep.push(done);
             }
-            let next = node.steps.iter().position(|step| {
-                node.backtrack.contains(&step.thread) && !node.sleep.contains(&step.thread)
-            });
+            let next = node
+                .steps
+                .iter()
+                .position(|step| node.backtrack.contains(&step.thread) && !node.sleep.contains(&step.thread));
             if let Some(next) = next {
                 node.chosen = next;
                 self.fresh = self.nodes.len() - 1;
@@ -171,7 +172,7 @@ impl Explorer {
                 continue;
             }
             if depth >= self.fresh {
-                self.reverse(at, step.thread);
+                self.reverse(at, step.thread, &clock);
             }
             clock.join(&self.taken[at].clock);
         }
@@ -189,8 +190,8 @@ impl Explorer {
     }
 
     /// The step at `at` and the one that `thread` takes now could come the other way round: someone has to begin there with
-    /// what does not depend on the earlier one.
-    fn reverse(&mut self, at: usize, thread: usize) {
+    /// what does not depend on the earlier one. `clock` is what comes before the step of `thread`, as far as it lies between.
+    fn reverse(&mut self, at: usize, thread: usize, clock: &Clock) {
         let first = &self.taken[at];
         let independent: Vec<&Taken> = self.taken[at + 1..]
             .iter()
@@ -203,7 +204,6 @@ impl Explorer {
                 initials.push(taken.thread);
             }
         }
-        let clock = &self.clocks[thread];
         if !independent.iter().any(|taken| clock.get(taken.thread) >= taken.number) {
             initials.push(thread);
         }
@@ -239,9 +239,9 @@ impl Schedule for Explorer {
                     let sleeping = parent.sleep.iter().filter(|sleeper| {
                         let other = parent.step_of(**sleeper);
                         let own = parent.chosen();
-                        other.zip(own).is_some_and(|(other, own)| {
-                            other.thread != own.thread && !other.conflicts(own)
-                        })
+                        other
+                            .zip(own)
+                            .is_some_and(|(other, own)| other.thread != own.thread && !other.conflicts(own))
                     });
                     sleeping.copied().collect()
                 }

@@ -10,7 +10,11 @@
 
 pub mod compile;
 pub mod explore;
+pub mod generate;
+pub mod oracle;
 pub mod parse;
 pub mod program;
 pub mod random;
 pub mod run;
+pub mod shrink;
+pub mod verdicts;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use crate::program::{
-    Arithmetic, Compare, Condition, Instruction, Order, Program, Question, Scope, State, Term, Thread, Update,
-    Value,
+    Arithmetic, Compare, Condition, Instruction, Order, Program, Question, Scope, State, Term, Thread,
+    Update, Value,
 };
 
 /// Why a text is no litmus program, or none that can be run here.
@@ -54,12 +54,15 @@ pub fn parse(text: &str) -> Result<Program> {
     for row in parts(code, ';') {
         reader.line = line(&text[offset(text, row) + row.len()..]);
         if threads.is_empty() {
-            threads = row.split('|').enumerate().map(|(n, cell)| reader.head(n, cell)).collect::<Result<_>>()?;
+            threads =
+                row.split('|').enumerate().map(|(n, cell)| reader.head(n, cell)).collect::<Result<_>>()?;
             continue;
         }
         for (number, cell) in row.split('|').map(str::trim).enumerate().filter(|(_, cell)| !cell.is_empty()) {
             let instruction = reader.instruction(cell)?;
-            let Some(thread) = threads.get_mut(number) else { return reader.refuse("more cells than threads") };
+            let Some(thread) = threads.get_mut(number) else {
+                return reader.refuse("more cells than threads");
+            };
             thread.code.push(instruction);
         }
     }
@@ -318,7 +321,9 @@ impl Reader {
             _ => return self.refuse("expected an order and a scope"),
         };
         let found = possible.iter().copied().find(|o| o.to_string() == order);
-        let Some(order) = found else { return self.refuse(format!("`{order}` is no order of this instruction")) };
+        let Some(order) = found else {
+            return self.refuse(format!("`{order}` is no order of this instruction"));
+        };
         let scope = match scope {
             None if order == Order::Weak => Scope::Sys,
             Some("cta") => Scope::Cta,
@@ -335,7 +340,8 @@ impl Reader {
             (Question::Exists, rest)
         } else if let Some(rest) = text.strip_prefix("forall") {
             (Question::Forall, rest)
-        } else if let Some(rest) = text.strip_prefix('~').and_then(|t| t.trim_start().strip_prefix("exists")) {
+        } else if let Some(rest) = text.strip_prefix('~').and_then(|t| t.trim_start().strip_prefix("exists"))
+        {
             (Question::NotExists, rest)
         } else {
             return self.refuse("`filter` and `locations` are not covered");
@@ -423,9 +429,7 @@ fn tokens(text: &str) -> Vec<String> {
         let pair = ["/\\", "\\/", "==", "!=", "<=", ">="].iter().find(|pair| rest.starts_with(**pair));
         let length = match pair {
             Some(pair) => pair.len(),
-            None if word(first) || first == '-' => {
-                1 + rest[1..].find(|c| !word(c)).unwrap_or(rest.len() - 1)
-            }
+            None if word(first) || first == '-' => 1 + rest[1..].find(|c| !word(c)).unwrap_or(rest.len() - 1),
             None => first.len_utf8(),
         };
         let (token, after) = rest.split_at(length);
@@ -438,7 +442,8 @@ fn tokens(text: &str) -> Vec<String> {
 impl Program {
     /// A state as text: the locations, then the registers by thread.
     pub fn show_state(&self, state: &State) -> String {
-        let memory = self.locations.iter().zip(&state.memory).map(|((name, _), value)| format!("{name}={value}"));
+        let memory =
+            self.locations.iter().zip(&state.memory).map(|((name, _), value)| format!("{name}={value}"));
         let registers = state.registers.iter().enumerate().flat_map(|(thread, values)| {
             let named = self.registers(thread);
             let shown: Vec<String> =

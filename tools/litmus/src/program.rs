@@ -88,15 +88,50 @@ pub enum Update {
 pub enum Instruction {
     Label(u32),
     Goto(u32),
-    Branch { compare: Compare, a: Value, b: Value, to: u32 },
-    Move { to: u32, from: Value },
-    Compute { operation: Arithmetic, to: u32, a: Value, b: Value },
-    Load { order: Order, scope: Scope, to: u32, at: usize },
-    Store { order: Order, scope: Scope, at: usize, value: Value },
+    Branch {
+        compare: Compare,
+        a: Value,
+        b: Value,
+        to: u32,
+    },
+    Move {
+        to: u32,
+        from: Value,
+    },
+    Compute {
+        operation: Arithmetic,
+        to: u32,
+        a: Value,
+        b: Value,
+    },
+    Load {
+        order: Order,
+        scope: Scope,
+        to: u32,
+        at: usize,
+    },
+    Store {
+        order: Order,
+        scope: Scope,
+        at: usize,
+        value: Value,
+    },
     /// `atom` with a register, `red` without.
-    Update { order: Order, scope: Scope, to: Option<u32>, at: usize, update: Update },
-    Fence { order: Order, scope: Scope },
-    Barrier { waits: bool, id: u32 },
+    Update {
+        order: Order,
+        scope: Scope,
+        to: Option<u32>,
+        at: usize,
+        update: Update,
+    },
+    Fence {
+        order: Order,
+        scope: Scope,
+    },
+    Barrier {
+        waits: bool,
+        id: u32,
+    },
 }
 
 /// How an instruction accesses memory.
@@ -211,7 +246,9 @@ impl Program {
                 | Instruction::Fence { .. }
                 | Instruction::Barrier { .. } => {}
                 Instruction::Branch { a, b, .. } => [a, b].into_iter().for_each(&mut value),
-                Instruction::Move { to, from } => [Value::Register(to), from].into_iter().for_each(&mut value),
+                Instruction::Move { to, from } => {
+                    [Value::Register(to), from].into_iter().for_each(&mut value)
+                }
                 Instruction::Compute { to, a, b, .. } => {
                     [Value::Register(to), a, b].into_iter().for_each(&mut value);
                 }

@@ -149,10 +149,14 @@ impl Race {
 /// Runs a program; an error says why it cannot be.
 pub fn explore(program: &Program, options: &Options) -> Result<Explored, String> {
     let compiled = compile(program, options.placing, options.rounds)?;
-    let source = SourceFile::new(Path::new("litmus.ptx"), compiled.text.as_str()).map_err(|e| e.to_string())?;
+    let source =
+        SourceFile::new(Path::new("litmus.ptx"), compiled.text.as_str()).map_err(|e| e.to_string())?;
     let parsed = ptx::parse(source.text());
     if let Some(error) = parsed.errors.first() {
-        return Err(format!("the PTX is wrong: expected {}, found {}\n{}", error.expected, error.found, compiled.text));
+        return Err(format!(
+            "the PTX is wrong: expected {}, found {}\n{}",
+            error.expected, error.found, compiled.text
+        ));
     }
     let sites = Arc::new(SiteTable::new(&parsed.module));
     let loaded = Loaded { source: &source, module: &parsed.module, sites: &sites };

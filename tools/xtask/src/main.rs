@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 
 mod cuda;
+mod litmus;
 mod samples;
 
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ usage: cargo xtask CHORE
 
 chores:
   cuda                install the pinned CUDA compiler into target/cuda, print its CUDA_HOME
+  litmus FILE...      litmus programs over all schedules, against verdicts or an oracle (--help)
   samples [--check]   recompile the PTX of the sample programs (--check: only compare it)";
 
 fn main() -> ExitCode {
@@ -19,6 +21,7 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args[..] {
         ["cuda"] => cuda::install().map(|home| println!("{}", home.display())),
+        ["litmus", ref rest @ ..] => litmus::run(rest),
         ["samples"] => samples::compile(samples::Mode::Write),
         ["samples", "--check"] => samples::compile(samples::Mode::Check),
         _ => {

@@ -119,10 +119,9 @@ impl Core<'_> {
             }
             Code::Barrier(barrier) if mask != 0 => {
                 let ids = super::access::operand(at, group, barrier.id);
-                turn.barrier = ids.get(mask.trailing_zeros() as usize).map(|id| Arrival {
-                    id: *id as u32,
-                    waits: barrier.kind != BarrierKind::Arrive,
-                });
+                turn.barrier = ids
+                    .get(mask.trailing_zeros() as usize)
+                    .map(|id| Arrival { id: *id as u32, waits: barrier.kind != BarrierKind::Arrive });
             }
             _ => {}
         }
