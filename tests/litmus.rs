@@ -3,49 +3,82 @@
 //! race must be.
 //!
 //! `tests/litmus/verdicts.txt` has what an enumerator of the PTX 9.1 axioms says, and behind `also` what the engine reports
-//! beyond that, which is known. Memory is sequentially consistent here, which is enough to reach a racy execution of each.
+//! beyond that, which is known.
 
 use std::path::{Path, PathBuf};
 
 use libtest_mimic::{Arguments, Failed, Trial};
 use litmus::compile::Placing;
-use litmus::run::{Options, Schedules, explore};
+use litmus::program::Program;
+use litmus::run::{Explored, Options, Schedules, explore};
 use litmus::verdicts::Verdicts;
+use ptxrace::backend::MemoryOrder::{self, Sequential, Weak};
+
+fn read(folder: &Path, name: &str) -> Result<Program, Failed> {
+    let text = std::fs::read_to_string(folder.join(format!("{name}.litmus")))?;
+    Ok(litmus::parse::parse(&text).map_err(|refused| refused.to_string())?)
+}
+
+fn complain(wrong: &[String]) -> Result<(), Failed> {
+    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
+}
 
 /// The races of a program, under all schedules and under random ones.
-fn check(folder: &Path, name: &str, verdicts: &Verdicts, placing: Placing) -> Result<(), Failed> {
-    let text = std::fs::read_to_string(folder.join(format!("{name}.litmus")))?;
-    let program = litmus::parse::parse(&text).map_err(|refused| refused.to_string())?;
-    let options = Options { placing, ..Options::default() };
+fn check(folder: &Path, name: &str, verdicts: &Verdicts, options: Options) -> Result<(), Failed> {
+    let program = read(folder, name)?;
     let explored = match explore(&program, &options) {
         Ok(explored) => explored,
         // Lanes cannot do all that warps can.
-        Err(_) if placing == Placing::Lanes => return Ok(()),
+        Err(_) if options.placing == Placing::Lanes => return Ok(()),
         Err(error) => return Err(error.into()),
     };
-    let mut wrong = verdicts.check(name, &program, &explored);
+    let mut wrong = verdicts.check(name, &program, &explored, &options);
     wrong.extend(explored.trouble.iter().cloned());
     if explored.cut {
         wrong.push("there are more schedules than that".into());
     }
     let random = explore(&program, &Options { schedules: Schedules::Random(200), ..options })?;
-    if !random.states.is_subset(&explored.states)
-        || random.races.keys().any(|r| !explored.races.contains_key(r))
-    {
+    let new = |random: &Explored| random.races.keys().any(|race| !explored.races.contains_key(race));
+    if !random.states.is_subset(&explored.states) || new(&random) {
         wrong.push("a random schedule shows what all schedules do not".into());
     }
-    if wrong.is_empty() { Ok(()) } else { Err(wrong.join("\n").into()) }
+    complain(&wrong)
+}
+
+/// Whether the question of a program is answered with yes. Those of store buffering, of message passing without fences and
+/// of readers that disagree are so on weak memory alone.
+fn answer(folder: &Path, name: &str, memory: MemoryOrder) -> Result<(), Failed> {
+    let program = read(folder, name)?;
+    let explored = explore(&program, &Options { memory, ..Options::default() })?;
+    let expected = memory == Weak;
+    if explored.holds(&program) == expected { Ok(()) } else { Err("it is not as expected".into()) }
 }
 
 fn main() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/litmus");
     let verdicts = Verdicts::read(&folder.join("verdicts.txt")).expect("verdicts");
     let mut trials = Vec::new();
+    let ways = [
+        ("warps", Placing::Warps, Sequential),
+        ("lanes", Placing::Lanes, Sequential),
+        ("weak", Placing::Warps, Weak),
+        ("weak-lanes", Placing::Lanes, Weak),
+    ];
     for name in verdicts.names() {
-        for placing in [Placing::Warps, Placing::Lanes] {
+        for (way, placing, memory) in ways {
             let (own, folder, verdicts) = (name.to_owned(), folder.clone(), verdicts.clone());
-            let shown = format!("{name}::{}", if placing == Placing::Warps { "warps" } else { "lanes" });
-            trials.push(Trial::test(shown, move || check(&folder, &own, &verdicts, placing)));
+            let options = Options { placing, memory, ..Options::default() };
+            trials.push(Trial::test(format!("{name}::{way}"), move || {
+                check(&folder, &own, &verdicts, options)
+            }));
+        }
+    }
+    for name in ["dekker-relaxed", "mp-relaxed-guarded", "iriw-acquire"] {
+        for memory in [Sequential, Weak] {
+            let folder = folder.clone();
+            trials.push(Trial::test(format!("{name}::reached::{memory:?}"), move || {
+                answer(&folder, name, memory)
+            }));
         }
     }
     let files = std::fs::read_dir(&folder).expect("the folder of programs").filter(|entry| {

@@ -33,11 +33,23 @@ pub enum OnFull {
     Drop,
 }
 
+/// How the emulator's memory behaves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MemoryOrder {
+    /// Sequentially consistent: a read sees the latest write.
+    #[default]
+    Sequential,
+    /// A read sees any write that the memory model allows, as far as the emulator knows how.
+    Weak,
+}
+
 /// How to run.
 #[derive(Clone, Copy, Debug)]
 pub struct RunOptions {
     /// Seed of the emulator's schedule.
     pub seed: u64,
+    /// The emulator's memory.
+    pub memory: MemoryOrder,
     /// Stop after this long.
     pub timeout: Option<Duration>,
     /// Full rings.
@@ -46,7 +58,7 @@ pub struct RunOptions {
 
 impl Default for RunOptions {
     fn default() -> Self {
-        Self { seed: 0, timeout: None, on_full: OnFull::Wait }
+        Self { seed: 0, memory: MemoryOrder::Sequential, timeout: None, on_full: OnFull::Wait }
     }
 }
 

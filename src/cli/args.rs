@@ -58,6 +58,15 @@ pub(super) enum BackendArg {
     Emu,
 }
 
+/// How the emulator's memory behaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum MemoryArg {
+    /// Sequentially consistent: a read sees the latest write
+    Sc,
+    /// Weak: a read may see an older write, where the memory model allows it
+    Weak,
+}
+
 /// What to do when a record ring is full.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum OnFullArg {
@@ -108,6 +117,9 @@ pub(super) struct RunArgs {
     /// Run so many schedules, of the seeds from --seed on (emulator only) [default: 8 for small programs, else 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub(super) schedules: Option<u64>,
+    /// Memory of the emulator
+    #[arg(long, value_enum, default_value_t = MemoryArg::Sc)]
+    pub(super) memory: MemoryArg,
     /// Stop each schedule after so many seconds
     #[arg(long, value_name = "SECONDS", value_parser = seconds)]
     pub(super) timeout: Option<std::time::Duration>,

@@ -4,9 +4,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use super::args::{BackendArg, FormatArg, OnFullArg, RunArgs, Wanted};
+use super::args::{BackendArg, FormatArg, MemoryArg, OnFullArg, RunArgs, Wanted};
 use super::{Console, exit};
-use crate::backend::{OnFull, RunOptions};
+use crate::backend::{MemoryOrder, OnFull, RunOptions};
 use crate::diag::Diagnostic;
 use crate::report::{self, Bar, Format, Output, Progress, Silent, Style, Verdict};
 use crate::session::launch::LaunchRequest;
@@ -95,6 +95,10 @@ fn request(args: &RunArgs, dumps: &[(String, Option<PathBuf>)]) -> Result<Reques
         },
         options: RunOptions {
             seed: args.seed.unwrap_or(0),
+            memory: match args.memory {
+                MemoryArg::Sc => MemoryOrder::Sequential,
+                MemoryArg::Weak => MemoryOrder::Weak,
+            },
             timeout: args.timeout,
             on_full: match args.on_full {
                 OnFullArg::Wait => OnFull::Wait,
@@ -134,6 +138,9 @@ fn command(args: &RunArgs) -> String {
     }
     if let Some(timeout) = args.timeout {
         flag("timeout", timeout.as_secs_f64().to_string());
+    }
+    if args.memory == MemoryArg::Weak {
+        flag("memory", "weak".to_owned());
     }
     for rule in &args.deny {
         flag("deny", rule.clone());

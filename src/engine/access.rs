@@ -179,7 +179,8 @@ impl Core {
                 || (includes(written, writer, reader, launch) && includes(scope, reader, writer, launch))
         });
         let message = if strong_hop { observed.message.clone() } else { Message::default() };
-        let fences = if strong_hop { observed.fences.clone() } else { None };
+        // Forced `fence.sc` order needs no more than that the value was read.
+        let fences = observed.fences.clone();
         if strong_hop {
             location.note_observer(order, reader, stroke.entry.time);
         }

@@ -20,6 +20,7 @@
 //! - Which write a strong read observed is told by its value (`event::order`); the latest of that value is taken.
 //! - Unforced `fence.sc` order (mere timing) is no order, as the model demands of a verdict over executions. A forced edge
 //!   needs a *strong* read that observed the write; one through a weak read is not seen (the flag itself is a race then).
+//! - A compare-and-swap that succeeds and changes nothing counts as a read, as a failed one does.
 //! - Histories are bounded (`sync::HISTORY`, `sync::CHAINS`, `sync::NEAR_BLOCKS`, `access::PLACES`); beyond them edges are lost, and
 //!   reports may be too many. Beyond `shadow::WEAK_WRITERS` accesses are lost, and the run says so.
 

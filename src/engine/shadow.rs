@@ -231,23 +231,28 @@ impl Cell {
             }
         };
         let Some(group) = self.groups.get_mut(at) else { return false };
-        match last_own.unwrap_or_else(|| group.find(&entry)).and_then(|at| group.entries.get_mut(at)) {
-            Some(same) if same.time == entry.time && (same.mask == 0 || same.site == entry.site) => {
-                // Lanes of one time are one entry; a second value makes the value unknown.
-                if same.mask != 0 && same.value != entry.value {
-                    same.value = None;
-                }
-                if same.mask == 0 {
-                    *same = entry;
-                } else {
-                    same.mask |= entry.mask;
-                    same.order = same.order.max(entry.order);
-                    same.record = entry.record;
-                }
-                false
+        let last = last_own.unwrap_or_else(|| group.find(&entry)).and_then(|at| group.entries.get_mut(at));
+        if let Some(same) = last
+            && same.time == entry.time
+            && (same.mask == 0 || same.site == entry.site)
+        {
+            // Lanes of one time are one entry; a second value makes the value unknown.
+            if same.mask != 0 && same.value != entry.value {
+                same.value = None;
             }
-            _ => !(!key.writes() && group.has_read(&entry)) && group.push(entry),
+            if same.mask == 0 {
+                *same = entry;
+            } else {
+                same.mask |= entry.mask;
+                same.order = same.order.max(entry.order);
+                same.record = entry.record;
+            }
+            return false;
         }
+        if !key.writes() && group.has_read(&entry) {
+            return false;
+        }
+        group.push(entry)
     }
 }
 

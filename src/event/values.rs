@@ -3,32 +3,60 @@
 use super::Place;
 use rustc_hash::FxHashMap;
 
+/// What a location holds.
+#[derive(Clone, Copy, Debug)]
+struct Known {
+    /// `None` when any value will do.
+    value: Option<u64>,
+    /// A load told it, which may have seen an older value than the latest.
+    loaded: bool,
+}
+
 #[derive(Clone, Debug, Default)]
 pub(super) struct Values {
-    global: FxHashMap<u64, Option<u64>>,
+    global: FxHashMap<u64, Known>,
     /// By block, so that those of one that has ended can be dropped.
-    shared: FxHashMap<u32, FxHashMap<u64, Option<u64>>>,
+    shared: FxHashMap<u32, FxHashMap<u64, Known>>,
 }
 
 impl Values {
     /// The value there; `None` when nothing is known and any value will do.
     pub(super) fn current(&self, place: Place) -> Option<u64> {
+        self.known(place)?.value
+    }
+
+    /// Whether the value there is only what a load saw.
+    pub(super) fn is_loaded(&self, place: Place) -> bool {
+        self.known(place).is_some_and(|known| known.loaded)
+    }
+
+    fn known(&self, place: Place) -> Option<Known> {
         let map = if place.is_shared() { self.shared.get(&place.block)? } else { &self.global };
-        map.get(&place.address).copied().flatten()
+        map.get(&place.address).copied()
     }
 
     /// A strong operation left this value.
     pub(super) fn set(&mut self, place: Place, value: Option<u64>) {
+        self.insert(place, Known { value, loaded: false });
+    }
+
+    /// A load saw this value; what a write left stays known as that.
+    pub(super) fn set_loaded(&mut self, place: Place, value: Option<u64>) {
+        let loaded = self.known(place).is_none_or(|known| known.value.is_none() || known.loaded);
+        self.insert(place, Known { value, loaded });
+    }
+
+    fn insert(&mut self, place: Place, known: Known) {
         let map =
             if place.is_shared() { self.shared.entry(place.block).or_default() } else { &mut self.global };
-        map.insert(place.address, value);
+        map.insert(place.address, known);
     }
 
     /// A weak store left this value: it counts only where strong operations are at work.
     pub(super) fn set_weak(&mut self, place: Place, value: Option<u64>) {
         let map = if place.is_shared() { self.shared.get_mut(&place.block) } else { Some(&mut self.global) };
         if let Some(known) = map.and_then(|map| map.get_mut(&place.address)) {
-            *known = value;
+            *known = Known { value, loaded: false };
         }
     }
 

@@ -6,7 +6,7 @@
 //!
 //! *Modelled*: all integer, logic, conversion and IEEE float operations; generic addressing, bounds and alignment of
 //! every access; divergence with independent threads; barriers, warp exchanges, calls; atomics. *Approximated*:
-//! memory is sequentially consistent; approximate float functions are exact to the last bit or so; clocks count steps.
+//! memory is sequentially consistent, unless it shall be weak (`weak`); approximate float functions are exact to the last bit or so; clocks count steps.
 //! *Absent*: asynchronous copies, mbarriers, clusters, textures and matrix operations: a launch that reaches one
 //! stops there (`Stop::Unsupported`), and what was recorded until then stands.
 //!
@@ -26,6 +26,7 @@ mod rng;
 mod schedule;
 mod special;
 mod types;
+mod weak;
 
 #[cfg(test)]
 mod tests;
@@ -34,7 +35,7 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 
-use super::{Arg, Backend, BackendError, LaunchInfo, Outcome, Plan, Program, RunOptions, Sink};
+use super::{Arg, Backend, BackendError, LaunchInfo, MemoryOrder, Outcome, Plan, Program, RunOptions, Sink};
 use crate::abi::control::CONTROL_SYMBOL;
 use crate::instrument::{self, CallMode, SiteTable};
 use crate::ptx::ast::Module;
@@ -46,6 +47,7 @@ use machine::{Machine, Setup};
 use memory::{Kind, Memory};
 use record::Recorder;
 pub use schedule::{Arrival, Schedule, Touch, Turn};
+use weak::Weak;
 
 /// Threads that a block can have.
 const MOST_THREADS: u64 = 1024;
@@ -168,6 +170,8 @@ struct Loaded {
 
 struct LoadedCode {
     images: Vec<(String, Image)>,
+    /// Weak memory as it is when a launch begins; none where the text logs by itself.
+    weak: Option<Weak>,
     /// Bases of the plan's buffers.
     buffers: Vec<u64>,
     /// Where inserted code writes, with the symbol that tells it.
@@ -188,7 +192,8 @@ fn load(text: Text<'_, '_>, plan: &Plan) -> Result<Loaded, BackendError> {
             images.push((launch.kernel.clone(), decode::image(&input, &launch.kernel)?));
         }
     }
-    Ok(Loaded { code: LoadedCode { images, buffers, room }, memory })
+    let weak = sites.map(Weak::new);
+    Ok(Loaded { code: LoadedCode { images, weak, buffers, room }, memory })
 }
 
 fn launch_all(
@@ -199,7 +204,7 @@ fn launch_all(
     sink: &mut dyn Sink,
     mut schedule: Option<&mut dyn Schedule>,
 ) -> Result<Outcome, BackendError> {
-    let LoadedCode { images, buffers, room } = code;
+    let LoadedCode { images, weak, buffers, room } = code;
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut stop = None;
     for (index, launch) in (0..).zip(&plan.launches) {
@@ -213,14 +218,13 @@ fn launch_all(
             deadline,
             timeout: options.timeout,
             ring: room.as_ref().map(|(room, control)| room.ring(memory, *control)),
+            weak: weak.clone().filter(|_| options.memory == MemoryOrder::Weak),
+            schedule: schedule.as_mut().map(|schedule| &mut **schedule as &mut dyn Schedule),
         };
         let mut recorder = Recorder::new(sink);
         recorder.begin(&LaunchInfo { index, regions: memory.regions() });
         let mut machine = Machine::new(setup, memory, recorder);
-        stop = match &mut schedule {
-            Some(schedule) => machine.run_chosen(&mut **schedule),
-            None => machine.run(),
-        };
+        stop = if machine.is_chosen() { machine.run_chosen() } else { machine.run() };
         machine.finish();
         if stop.is_some() {
             break;

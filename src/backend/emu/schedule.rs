@@ -56,4 +56,7 @@ pub trait Schedule {
     /// One of these, by index; `None` ends the run here. The chosen lanes execute their next instruction and then go on as
     /// long as nobody could tell: to the next access of memory that is shared, barrier or warp instruction, or to their end.
     fn next(&mut self, turns: &[Turn]) -> Option<usize>;
+
+    /// Which write a read takes, of so many: 0 is the latest one, 1 the one before. Asked only where memory is weak.
+    fn read(&mut self, writes: usize) -> usize;
 }

@@ -113,10 +113,14 @@ impl Orderer {
         while let Some(index) = self.next_lane(access, record, &pending, hints) {
             let rank = pending.remove(index);
             let rank_index = usize::from(rank);
-            // A failed compare-and-swap and a load leave the value as it was.
+// A failed compare-and-swap and a load leave the value as it was.
             let left = record.written(rank_index).or(record.read(rank_index));
             let place = Place::of(record, rank_index, 0);
-            self.values.set(place, left);
+            if access.writes() {
+                self.values.set(place, left);
+            } else {
+                self.values.set_loaded(place, left);
+            }
             order.push(rank);
             if left.is_some_and(|left| hints.wanted.contains(&(place, left))) {
                 break;
@@ -332,7 +336,7 @@ impl Orderer {
             if let Some(Role::Strong(access)) = self.roles.get(record.site() as usize).copied() {
                 let mut ranks = self.runnable(&access, &record, left, hints);
                 if force && (ranks.len() as u32) < left.count_ones() {
-                    self.degraded += u64::from(access.is_rmw());
+                    self.degraded += u64::from(access.is_rmw() && !self.follows_a_load(&record, left));
                     self.force(&access, &record, left, &mut ranks);
                 }
                 if !ranks.is_empty() {
@@ -357,6 +361,13 @@ impl Orderer {
         }
         self.put_back(key, queue);
         progressed
+    }
+
+    /// Whether all that is known of the places of these lanes is what loads saw: one that saw an older value than the latest
+    /// is no sign that the order is wrong.
+    fn follows_a_load(&self, record: &Record<'_>, lanes: u32) -> bool {
+        let places = record.lanes().enumerate().filter(|(_, lane)| lanes >> lane & 1 != 0);
+        places.map(|(rank, _)| Place::of(record, rank, 0)).all(|place| self.values.is_loaded(place))
     }
 
     /// All lanes that no value explains, in lane order.

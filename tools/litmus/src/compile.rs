@@ -18,6 +18,9 @@ pub enum Placing {
 /// Bytes between two locations, so that no two share a word of 16 bytes.
 const STRIDE: usize = 16;
 
+/// The thread and the instruction of the program that a line of PTX is.
+type Origin = Option<(usize, usize)>;
+
 /// A program, compiled.
 #[derive(Clone, Debug)]
 pub struct Compiled {
@@ -25,7 +28,7 @@ pub struct Compiled {
     pub text: String,
     /// What to launch.
     pub plan: Plan,
-    /// By line of the text, from 0: the thread and the instruction that it is.
+    /// By line of the text, from 0: the thread and the instruction of the program that it is.
     pub lines: Vec<Option<(usize, usize)>>,
     locations: usize,
     /// By thread: where its final registers are in the buffer, and how many.
@@ -111,23 +114,19 @@ struct Writer<'p> {
     placing: Placing,
     rounds: u32,
     text: String,
-    lines: Vec<Option<(usize, usize)>>,
+    lines: Vec<Origin>,
     /// Instructions of earlier threads.
     jumps: usize,
 }
 
 impl Writer<'_> {
-    fn put(&mut self, line: &str, origin: Option<(usize, usize)>) {
+    fn put(&mut self, line: &str, origin: Origin) {
         self.text.push_str(line);
         self.text.push('\n');
         self.lines.push(origin);
     }
 
-    fn module(
-        mut self,
-        most: u32,
-        registers: &[(usize, usize)],
-    ) -> Result<(String, Vec<Option<(usize, usize)>>), String> {
+    fn module(mut self, most: u32, registers: &[(usize, usize)]) -> Result<(String, Vec<Origin>), String> {
         let highest =
             (0..self.program.threads.len()).flat_map(|t| self.program.registers(t)).max().unwrap_or(0);
         let jumps: usize = self.program.threads.iter().map(|thread| thread.code.len()).sum();
@@ -286,7 +285,7 @@ impl Writer<'_> {
 
     fn update(
         &mut self,
-        origin: Option<(usize, usize)>,
+        origin: Origin,
         mark: String,
         to: Option<u32>,
         place: usize,
@@ -322,7 +321,7 @@ impl Writer<'_> {
     }
 
     /// All threads of the block whose code names a barrier take part in it.
-    fn barrier(&mut self, number: usize, waits: bool, id: u32, origin: Option<(usize, usize)>) {
+    fn barrier(&mut self, number: usize, waits: bool, id: u32, origin: Origin) {
         let Some(own) = self.program.threads.get(number) else { return };
         let names = |i: &Instruction| matches!(i, Instruction::Barrier { id: other, .. } if *other == id);
         let mut lanes = 0u32;

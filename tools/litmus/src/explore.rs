@@ -36,6 +36,8 @@ struct Node {
     backtrack: Vec<usize>,
     /// Threads that need not begin here: whatever follows was or will be seen elsewhere.
     sleep: Vec<usize>,
+    /// Which writes the reads of the step take, each of how many.
+    reads: Vec<(usize, usize)>,
 }
 
 impl Node {
@@ -96,6 +98,8 @@ pub struct Explorer {
     /// The barrier at which each thread waits.
     waiting: BTreeMap<usize, (u32, u32)>,
     blocked: bool,
+    /// Reads of the last step so far.
+    reads: usize,
 }
 
 impl Explorer {
@@ -112,6 +116,15 @@ impl Explorer {
         self.waiting.clear();
         self.blocked = false;
         while let Some(node) = self.nodes.last_mut() {
+            // Another write for a read of the step, then another step.
+            while let Some((write, writes)) = node.reads.last_mut() {
+                if *write + 1 < *writes {
+                    *write += 1;
+                    self.fresh = self.nodes.len() - 1;
+                    return true;
+                }
+                node.reads.pop();
+            }
             if let Some(done) = node.chosen().map(|step| step.thread)
                 && !node.sleep.contains(&done)
             {
@@ -251,12 +264,25 @@ impl Schedule for Explorer {
                 return None;
             };
             let backtrack = steps.get(chosen).map(|step| step.thread).into_iter().collect();
-            self.nodes.push(Node { steps, chosen, backtrack, sleep });
+            self.nodes.push(Node { steps, chosen, backtrack, sleep, reads: Vec::new() });
         }
         let node = self.nodes.get(depth)?;
         let (chosen, step) = (node.chosen, node.chosen()?.clone());
         self.take(&step, turns.get(chosen)?.block);
+        self.reads = 0;
         Some(chosen)
+    }
+
+    fn read(&mut self, writes: usize) -> usize {
+        let Some(node) = self.taken.len().checked_sub(1).and_then(|at| self.nodes.get_mut(at)) else {
+            return 0;
+        };
+        let at = self.reads;
+        self.reads += 1;
+        if node.reads.len() <= at {
+            node.reads.push((0, writes));
+        }
+        node.reads.get(at).map_or(0, |(write, _)| *write)
     }
 }
 
@@ -267,5 +293,9 @@ pub struct Lottery(pub crate::random::Random);
 impl Schedule for Lottery {
     fn next(&mut self, turns: &[Turn]) -> Option<usize> {
         Some(self.0.below(turns.len()))
+    }
+
+    fn read(&mut self, writes: usize) -> usize {
+        self.0.below(writes)
     }
 }

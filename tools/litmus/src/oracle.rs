@@ -6,7 +6,9 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
 use crate::program::{Program, State};
-use crate::run::{Race, Verdict};
+use ptxrace::backend::MemoryOrder;
+
+use crate::run::{Options, Race, Verdict};
 
 const SCRIPT: &str = include_str!("oracle.py");
 
@@ -142,7 +144,7 @@ pub enum Disagreement {
     ExtraRace(String),
     /// A sequentially consistent execution has races, and none is reported.
     Missed(String),
-    /// A final state that is not sequentially consistent was reached.
+    /// A final state was reached that is not allowed, or not sequentially consistent where memory is.
     ExtraState(String),
     /// A sequentially consistent final state was not reached.
     MissingState(String),
@@ -176,11 +178,12 @@ impl Disagreement {
     }
 }
 
-/// All disagreements about a program whose schedules have all been run, on memory that is sequentially consistent.
+/// All disagreements about a program whose schedules have all been run.
 pub fn compare(
     program: &Program,
     explored: &crate::run::Explored,
     answer: &Answer,
+    options: &Options,
 ) -> BTreeSet<Disagreement> {
     let mut found: BTreeSet<_> = explored.trouble.iter().cloned().map(Disagreement::Trouble).collect();
     if answer.skipped.is_some() || explored.cut {
@@ -200,7 +203,11 @@ pub fn compare(
         );
     }
     for state in &explored.states {
-        if answer.states.get(state) != Some(&true) {
+        let allowed = match options.memory {
+            MemoryOrder::Sequential => answer.states.get(state) == Some(&true),
+            MemoryOrder::Weak => answer.states.contains_key(state),
+        };
+        if !allowed {
             found.insert(Disagreement::ExtraState(program.show_state(state)));
         }
     }

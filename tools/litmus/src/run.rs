@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use ptxrace::backend::emu::{Schedule, Scripted};
-use ptxrace::backend::{LaunchEnd, LaunchInfo, Program as Loaded, RunOptions, Sink};
+use ptxrace::backend::{LaunchEnd, LaunchInfo, MemoryOrder, Program as Loaded, RunOptions, Sink};
 use ptxrace::diag::Severity;
 use ptxrace::engine::{Engine, Report};
 use ptxrace::finding::Finding;
@@ -28,6 +28,8 @@ pub struct Options {
     pub placing: Placing,
     /// How often a thread takes a jump backwards.
     pub rounds: Rounds,
+    /// What reads may see.
+    pub memory: MemoryOrder,
 }
 
 /// Which schedules to run.
@@ -44,7 +46,12 @@ pub enum Schedules {
 
 impl Default for Options {
     fn default() -> Self {
-        Self { schedules: Schedules::All { most: 1 << 20 }, placing: Placing::Warps, rounds: Rounds(1) }
+        Self {
+            schedules: Schedules::All { most: 1 << 20 },
+            placing: Placing::Warps,
+            rounds: Rounds(1),
+            memory: MemoryOrder::Sequential,
+        }
     }
 }
 
@@ -167,6 +174,7 @@ pub fn explore(program: &Program, options: &Options) -> Result<Explored, String>
         origins: origins(&source, &sites, &compiled),
         sites: &sites,
         scripted: &scripted,
+        memory: options.memory,
         explored: Explored::default(),
     };
     match options.schedules {
@@ -209,6 +217,7 @@ struct Runner<'r> {
     origins: BTreeMap<SiteId, (usize, usize)>,
     sites: &'r Arc<SiteTable>,
     scripted: &'r Scripted<'r>,
+    memory: MemoryOrder,
     explored: Explored,
 }
 
@@ -237,7 +246,11 @@ impl Runner<'_> {
     fn run<S: Schedule>(&mut self, schedule: &mut S, redundant: impl Fn(&S) -> bool) -> Result<(), String> {
         let mut engine = Engine::new(Arc::clone(self.sites), &self.compiled.plan);
         let mut sink = Base { engine: &mut engine, base: 0 };
-        let ran = self.scripted.run(&RunOptions::default(), schedule, &mut sink);
+        let ran = self.scripted.run(
+            &RunOptions { memory: self.memory, ..RunOptions::default() },
+            schedule,
+            &mut sink,
+        );
         let outcome = ran.map_err(|error| error.to_string())?;
         let base = sink.base;
         if redundant(schedule) {
@@ -292,5 +305,30 @@ impl Runner<'_> {
         }
         let at = self.compiled.location(first.address.wrapping_sub(base))?;
         Some(Race { at, a: a.min(b), b: a.max(b) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Executions and final states of a program of these rows.
+    fn count(rows: &str, heads: usize) -> (u64, usize) {
+        let heads: Vec<String> = (0..heads).map(|n| format!("P{n}@cta {n},gpu 0")).collect();
+        let text = format!("PTX t\n{{ x=0; y=0; }}\n{} ;\n{rows}\nexists (x == 0)", heads.join(" | "));
+        let program = crate::parse::parse(&text).expect("a program");
+        let explored = explore(&program, &Options::default()).expect("it runs");
+        (explored.complete, explored.states.len())
+    }
+
+    #[test]
+    fn each_order_of_conflicting_steps_is_run_once() {
+        // A write before, between and after two reads, whose own order says nothing.
+        assert_eq!(count("st.relaxed.gpu x, 1 | ld.relaxed.gpu r0, x | ld.relaxed.gpu r0, x ;", 3), (4, 4));
+        assert_eq!(count("st.relaxed.gpu x, 1 | st.relaxed.gpu x, 2 | st.relaxed.gpu x, 3 ;", 3), (6, 3));
+        assert_eq!(count("st.relaxed.gpu x, 1 | st.relaxed.gpu y, 1 ;", 2), (1, 1));
+        let buffering =
+            "st.relaxed.gpu x, 1 | st.relaxed.gpu y, 1 ;\nld.relaxed.gpu r0, y | ld.relaxed.gpu r0, x ;";
+        assert_eq!(count(buffering, 2), (3, 3));
     }
 }

@@ -1,15 +1,24 @@
 //! Verdicts in a file: a line for each program with its name, `DRF` or `RACY`, and in quotes what races, such as
-//! `'weak-weak x'`. The rest of a line is for people.
+//! `'weak-weak x'`. `WEAK-ONLY` says that it takes weak memory to see that. The rest of a line is for people.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+use ptxrace::backend::MemoryOrder;
+
 use crate::program::Program;
-use crate::run::{Explored, Verdict};
+use crate::run::{Explored, Options, Race, Verdict};
 
 /// What is expected of programs.
 #[derive(Clone, Debug, Default)]
-pub struct Verdicts(BTreeMap<String, (Verdict, BTreeSet<String>)>);
+pub struct Verdicts(BTreeMap<String, Expected>);
+
+#[derive(Clone, Debug)]
+struct Expected {
+    verdict: Verdict,
+    pairs: BTreeSet<String>,
+    weak_only: bool,
+}
 
 impl Verdicts {
     /// Reads a file.
@@ -30,7 +39,8 @@ impl Verdicts {
                 _ => return Err(format!("line {}: expected `DRF` or `RACY`", number + 1)),
             };
             let pairs = line.split('\'').skip(1).step_by(2).map(str::to_owned).collect();
-            verdicts.insert(name, (verdict, pairs));
+            let weak_only = line.ends_with(" WEAK-ONLY");
+            verdicts.insert(name, Expected { verdict, pairs, weak_only });
         }
         Ok(Self(verdicts))
     }
@@ -40,20 +50,32 @@ impl Verdicts {
         self.0.keys().map(String::as_str)
     }
 
-    /// What is wrong with what a program gave; one sentence each.
-    pub fn check(&self, name: &str, program: &Program, explored: &Explored) -> Vec<String> {
-        let Some((verdict, pairs)) = self.0.get(name) else { return vec!["there is no verdict".into()] };
+    /// What is wrong with what a program gave, under these options; one sentence each.
+    pub fn check(
+        &self,
+        name: &str,
+        program: &Program,
+        explored: &Explored,
+        options: &Options,
+    ) -> Vec<String> {
+        let Some(Expected { verdict, pairs, weak_only }) = self.0.get(name) else {
+            return vec!["there is no verdict".into()];
+        };
+        let (mut verdict, mut pairs) = (*verdict, pairs.clone());
+        if *weak_only && options.memory == MemoryOrder::Sequential {
+            (verdict, pairs) = (Verdict::Drf, BTreeSet::new());
+        }
         let mut wrong = Vec::new();
-        if explored.verdict() != Some(*verdict) {
+        if explored.verdict() != Some(verdict) {
             let found = explored.verdict().map_or("none".to_owned(), |found| found.to_string());
             wrong.push(format!("expected {verdict}, found {found}"));
         }
-        let named = |race: &crate::run::Race| {
+        let named = |race: &Race| {
             let place = program.locations.get(race.at).map_or("?", |(name, _)| name);
             format!("{} {place}", race.kind(program))
         };
         let found: BTreeSet<String> = explored.races.keys().map(named).collect();
-        if found != *pairs {
+        if found != pairs {
             wrong.push(format!("expected races {pairs:?}, found {found:?}"));
         }
         wrong

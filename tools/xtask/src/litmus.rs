@@ -12,6 +12,7 @@ use litmus::program::Program;
 use litmus::run::{Explored, Options, Schedules, explore};
 use litmus::verdicts::Verdicts;
 use litmus::{generate, shrink};
+use ptxrace::backend::MemoryOrder;
 
 /// Run litmus programs (Dat3M's format, PTX dialect) on the emulator and report their races.
 #[derive(Debug, Parser)]
@@ -25,6 +26,9 @@ struct Args {
     /// Let the threads of a block be lanes of one warp
     #[arg(long)]
     lanes: bool,
+    /// Let reads see older writes, where the memory model allows it
+    #[arg(long)]
+    weak: bool,
     /// How often a thread takes a jump backwards
     #[arg(long, default_value_t = 1)]
     rounds: u32,
@@ -68,6 +72,7 @@ pub(crate) fn run(args: &[&str]) -> Result<(), String> {
         schedules: args.schedules,
         placing: if args.lanes { Placing::Lanes } else { Placing::Warps },
         rounds: Rounds(args.rounds),
+        memory: if args.weak { MemoryOrder::Weak } else { MemoryOrder::Sequential },
     };
     let mut oracle = match &args.oracle {
         Some(path) => Some(Oracle::start(path, args.patience)?),
@@ -111,14 +116,14 @@ fn programs(args: &Args, options: &Options, mut oracle: Option<&mut Oracle>) -> 
         count += 1;
         let mut complaints: Vec<String> = explored.trouble.iter().cloned().collect();
         if let Some(verdicts) = &verdicts {
-            complaints.extend(verdicts.check(&name, &program, &explored));
+            complaints.extend(verdicts.check(&name, &program, &explored, options));
         }
         if let Some(oracle) = oracle.as_deref_mut() {
             let answer = oracle.ask(&program)?;
             if let Some(reason) = &answer.skipped {
                 complaints.push(format!("the oracle has no verdict: {reason}"));
             }
-            complaints.extend(compare(&program, &explored, &answer).iter().map(describe));
+            complaints.extend(compare(&program, &explored, &answer, options).iter().map(describe));
         }
         print(&name, &program, &explored, args.states);
         for complaint in &complaints {
@@ -182,6 +187,8 @@ struct Tally {
     /// Sequentially consistent pairs that race, and how many of them were named.
     pairs: (u64, u64),
     runs: u64,
+    /// Final states that the model allows, and how many of them were reached.
+    states: (u64, u64),
     disagreements: BTreeMap<&'static str, u64>,
 }
 
@@ -236,14 +243,16 @@ fn examine(
     tally.racy += u64::from(!answer.races.is_empty());
     tally.weak_only += u64::from(sc == 0 && !answer.races.is_empty());
     tally.pairs = (tally.pairs.0 + sc, tally.pairs.1 + named);
-    let found = compare(program, &explored, &answer);
+    tally.states.0 += answer.states.len() as u64;
+    tally.states.1 += explored.states.len() as u64;
+    let found = compare(program, &explored, &answer, options);
     Ok((!found.is_empty()).then_some(found))
 }
 
 fn report(folder: &Path, program: &Program, options: &Options, oracle: &mut Oracle) -> Result<(), String> {
     let explored = explore(program, options)?;
     let answer = oracle.ask(program)?;
-    let found = compare(program, &explored, &answer);
+    let found = compare(program, &explored, &answer, options);
     std::fs::create_dir_all(folder).map_err(|error| error.to_string())?;
     let file = folder.join(format!("{}.litmus", program.name));
     std::fs::write(&file, program.to_string()).map_err(|error| error.to_string())?;

@@ -46,12 +46,29 @@ pub(super) fn locate(space: Space, address: u64) -> (Place, u64) {
 }
 
 /// The memory that a warp sees.
-struct View<'v> {
+pub(super) struct View<'v> {
     memory: &'v mut Memory,
     shared: &'v mut [u8],
     local: &'v mut [Vec<u8>],
     local_top: &'v Lanes,
     params: &'v mut [u8],
+}
+
+const NO_LOCAL: Lanes = [0; LANES];
+
+impl<'v> View<'v> {
+    /// Without what only one thread sees.
+    pub(super) fn shared_only(memory: &'v mut Memory, shared: &'v mut [u8]) -> Self {
+        Self { memory, shared, local: &mut [], local_top: &NO_LOCAL, params: &mut [] }
+    }
+
+    /// The value there, if there is one.
+    pub(super) fn value(&mut self, at: (Place, u64), bytes: usize) -> Option<u64> {
+        match at.0 {
+            Place::Global | Place::Shared => self.bytes(at, 0, bytes, false).ok().map(|bytes| read(bytes)),
+            Place::Local | Place::Param => None,
+        }
+    }
 }
 
 impl View<'_> {
@@ -214,15 +231,18 @@ impl Core<'_> {
         site: Option<LoggedSite>,
     ) -> Result<(), Halt> {
         let who = block.who(warp);
-        let Block { shared, warps, .. } = block;
-        let at = &mut warps[warp];
-        let addresses = Self::addresses(at, here, &transfer.address);
+        let addresses = Self::addresses(&block.warps[warp], here, &transfer.address);
         let logged = match site {
             Some(_) => self.logged(transfer.address.space, mask, &addresses),
             None => 0,
         };
         let site = site.filter(|_| logged != 0);
         let before = site.map_or(0, |site| self.recorder.draw(site));
+        if self.weak.is_some() && site.is_some() && matches!(transfer.values, Values::Store(_)) {
+            self.weak_before(block, transfer, mask, &addresses);
+        }
+        let Block { shared, warps, .. } = block;
+        let at = &mut warps[warp];
         let Self { memory, params, recorder, .. } = self;
         let unit = transfer.unit as usize;
         let count = transfer.values.len();
@@ -244,6 +264,9 @@ impl Core<'_> {
         let ticketed = site.filter(|site| site.payload.tickets);
         let values = site.filter(|site| site.payload.read).map(|_| &mut *recorder);
         if simple(transfer, at, here, mask, &addresses, memory, shared, values) {
+            if let (Some(_), Some(site)) = (&self.weak, site) {
+                self.weak_transfer(block, warp, here, transfer, (mask, &addresses), site);
+            }
             if let Some(site) = ticketed {
                 let after = self.recorder.draw(site);
                 self.recorder.write(site, logged, who, (before, after));
@@ -293,6 +316,9 @@ impl Core<'_> {
                     }
                 }
             }
+        }
+        if let (Some(_), Some(site)) = (&self.weak, site) {
+            self.weak_transfer(block, warp, here, transfer, (mask, &addresses), site);
         }
         if let Some(site) = ticketed {
             let after = self.recorder.draw(site);
@@ -361,6 +387,11 @@ impl Core<'_> {
             }
             if site.is_some() {
                 recorder.written[lane] = pack(bytes, unit);
+            }
+        }
+        if let (Some(_), Some(site)) = (&self.weak, site) {
+            for lane in lanes(mask) {
+                self.weak_atomic(block.linear, warp, lane, (atomic, addresses[lane]), site);
             }
         }
         if let Some(site) = site {

@@ -68,6 +68,7 @@ impl Core<'_> {
                     detail: format!("barrier {id}, where a block has 16"),
                 });
             };
+            self.weak_arrive(block.linear, warp, *lanes, u32::from(id));
             let state = State::Barrier { id, count: *count, counted: false };
             block.warps[warp].groups.push(super::warp::Group { mask: *lanes, state, ..here });
         }
@@ -128,7 +129,8 @@ impl Core<'_> {
             return;
         }
         let done = std::mem::take(&mut block.barriers[usize::from(id)]);
-        for warp in &mut block.warps {
+        let mut waiters = Vec::new();
+        for (number, warp) in block.warps.iter_mut().enumerate() {
             let Warp { groups, file, preds, steps, .. } = warp;
             let mut changed = false;
             for group in groups.iter_mut() {
@@ -161,11 +163,15 @@ impl Core<'_> {
                 group.ran = *steps;
                 group.pc += 1;
                 changed = true;
+                if self.weak.is_some() {
+                    waiters.push((number, group.mask));
+                }
             }
             if changed {
                 warp.merge();
             }
         }
+        self.weak_depart(block.linear, u32::from(id), &waiters);
     }
 
     /// Lanes of a warp have ended: others may have waited for that.

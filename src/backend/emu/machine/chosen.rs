@@ -12,15 +12,20 @@ use crate::backend::Stop;
 use crate::backend::emu::image::{Address, Code, Op, Values};
 use crate::backend::emu::memory::{CONST_BASE, GLOBAL_BASE};
 use crate::backend::emu::regs::lanes;
-use crate::backend::emu::schedule::{Arrival, Schedule, Touch, Turn};
+use crate::backend::emu::schedule::{Arrival, Touch, Turn};
 use crate::isa::BarrierKind;
 
 /// Instructions of one turn; a loop that nobody can see into must not keep the others waiting for ever.
 const LONGEST_TURN: u32 = 4096;
 
 impl Machine<'_> {
+    /// Whether somebody chooses.
+    pub(in super::super) fn is_chosen(&self) -> bool {
+        self.core.schedule.is_some()
+    }
+
     /// Runs the launch as the schedule says, to its end or to where it stops.
-    pub(in super::super) fn run_chosen(&mut self, schedule: &mut dyn Schedule) -> Option<Stop> {
+    pub(in super::super) fn run_chosen(&mut self) -> Option<Stop> {
         let mut turns = Vec::new();
         let mut slots = Vec::new();
         loop {
@@ -41,7 +46,8 @@ impl Machine<'_> {
             if turns.is_empty() {
                 return Some(Stop::Deadlock { warps: self.positions() });
             }
-            let (slot, warp, mask) = *slots.get(schedule.next(&turns)?)?;
+            let chosen = self.core.schedule.as_mut()?.next(&turns)?;
+            let (slot, warp, mask) = *slots.get(chosen)?;
             let turn = self.chosen_turn(slot, warp, mask);
             if let Err(halt) = turn {
                 return Some(self.stop(halt, slot, warp));
@@ -65,7 +71,8 @@ impl Machine<'_> {
             let at = &block.warps[warp];
             let own = |group: &&Group| group.mask & first != 0 && group.state == State::Ready;
             let Some(group) = at.groups.iter().find(own).copied() else { break };
-            let visible = Warp::op(&self.core.image.ops, &group).is_some_and(|op| is_visible(&op.code));
+            let op = Warp::op(&self.core.image.ops, &group);
+            let visible = op.is_some_and(|op| is_visible(&op.code) || self.core.is_sc_fence(op));
             if step > 0 && visible {
                 break;
             }
@@ -123,9 +130,17 @@ impl Core<'_> {
                     .get(mask.trailing_zeros() as usize)
                     .map(|id| Arrival { id: *id as u32, waits: barrier.kind != BarrierKind::Arrive });
             }
+            // The order of these matters where memory is weak: as if all wrote one word that nobody else has.
+            Code::Fence if mask != 0 && self.is_sc_fence(op) => {
+                turn.touches.push(Touch { shared: None, address: 0, bytes: 1, writes: true });
+            }
             _ => {}
         }
         turn
+    }
+
+    fn is_sc_fence(&self, op: &Op) -> bool {
+        self.weak.as_ref().zip(op.site).is_some_and(|(weak, site)| weak.is_sc(site.id))
     }
 }
 

@@ -72,6 +72,7 @@ impl Core<'_> {
             });
             let Some((state, there)) = complete else { break };
             let image = self.image;
+            self.weak_meet(block.linear, warp, there);
             while let Some(group) = block.warps[warp].groups.iter().position(|g| g.state == state) {
                 let pc = block.warps[warp].groups[group].pc as usize;
                 if let Some(Code::Converge(op)) = image.ops.get(pc).map(|op| &op.code) {

@@ -1,7 +1,7 @@
 //! The machine: blocks, warps and the schedule of one launch.
 //!
 //! Modelled: independent thread scheduling (lanes part and meet again), CTA barriers by warp, warp barriers by mask,
-//! blocks that start in order as others end. Memory is sequentially consistent, and every instruction of a group is
+//! blocks that start in order as others end. Memory is sequentially consistent or weak, and every instruction of a group is
 //! one step. The schedule is random and follows from the seed alone.
 
 mod access;
@@ -12,6 +12,7 @@ mod common;
 mod converge;
 mod step;
 mod warp;
+mod weak;
 
 use std::time::{Duration, Instant};
 
@@ -21,7 +22,9 @@ use super::memory::Memory;
 use super::record::{Recorder, Who};
 use super::regs::lanes;
 use super::rng::Rng;
+use super::schedule::Schedule;
 use super::special::LaunchEnv;
+use super::weak::Weak;
 use crate::abi::{LANES, TAG_SHARED};
 use crate::backend::plan::Launch;
 use crate::backend::{Fault, FaultKind, Stop, WarpPosition};
@@ -78,6 +81,9 @@ struct Core<'m> {
     /// Where inserted code writes records.
     ring: Option<Ring>,
     deadline: Option<Instant>,
+    /// What reads may see, where memory is weak.
+    weak: Option<Weak>,
+    schedule: Option<&'m mut dyn Schedule>,
 }
 
 /// One launch.
@@ -102,11 +108,13 @@ pub(super) struct Setup<'m> {
     pub(super) deadline: Option<Instant>,
     pub(super) timeout: Option<Duration>,
     pub(super) ring: Option<Ring>,
+    pub(super) weak: Option<Weak>,
+    pub(super) schedule: Option<&'m mut dyn Schedule>,
 }
 
 impl<'m> Machine<'m> {
     pub(super) fn new(setup: Setup<'m>, memory: &'m mut Memory, recorder: Recorder<'m>) -> Self {
-        let Setup { image, launch, index, params, seed, deadline, timeout, ring } = setup;
+        let Setup { image, launch, index, params, seed, deadline, timeout, ring, weak, schedule } = setup;
         let total = (image.dynamic_base + u64::from(launch.shared)).max(image.shared_bytes);
         let env = LaunchEnv {
             grid: launch.grid,
@@ -132,6 +140,8 @@ impl<'m> Machine<'m> {
             unlogged: Vec::new(),
             ring,
             deadline,
+            weak,
+            schedule,
         };
         Self {
             core,

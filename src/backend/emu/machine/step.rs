@@ -146,6 +146,10 @@ impl Core<'_> {
     fn note_unlogged(&mut self, index: u32) {
         if !self.unlogged.contains(&index) {
             self.unlogged.push(index);
+            // It may do to memory what nobody is told of.
+            if let Some(weak) = &mut self.weak {
+                weak.end();
+            }
         }
     }
 
@@ -166,8 +170,9 @@ impl Core<'_> {
                 if let Some(site) = op.site {
                     let tickets = (self.recorder.draw(site), self.recorder.draw(site));
                     self.recorder.write(site, mask, who, tickets);
+                    self.weak_fence(block, warp, mask, site);
                 }
-                at.groups[group].pc += 1;
+                block.warps[warp].groups[group].pc += 1;
                 return Ok(After::Next);
             }
             Code::Yield => {
