@@ -113,7 +113,7 @@ impl Orderer {
         while let Some(index) = self.next_lane(access, record, &pending, hints) {
             let rank = pending.remove(index);
             let rank_index = usize::from(rank);
-// A failed compare-and-swap and a load leave the value as it was.
+            // A failed compare-and-swap and a load leave the value as it was.
             let left = record.written(rank_index).or(record.read(rank_index));
             let place = Place::of(record, rank_index, 0);
             if access.writes() {

@@ -5,7 +5,8 @@
 //!                 Program --Display--> text --oracle--> races and final states of all executions
 //! ```
 //!
-//! The emulator's memory is sequentially consistent, so what is reached here is a part of what the memory model allows.
+//! What is reached here is a part of what the memory model allows: the sequentially consistent part exactly, or with weak memory
+//! (`Options::memory`) all but load buffering and what else `backend::emu` leaves out.
 #![forbid(unsafe_code)]
 
 pub mod compile;
