@@ -154,6 +154,15 @@ mod tests {
     }
 
     #[test]
+    fn constants_are_values() {
+        for (value, logged) in [("WARP_SZ", "32"), ("-1", "255"), ("0x102", "2")] {
+            let body = body(&format!("\tst.release.gpu.global.u8 [%rd1], {value};"));
+            let call = body.lines().find(|line| line.contains("call.uni __ptxrace_log")).unwrap();
+            assert!(call.contains(&format!(", {logged}")), "{body}");
+        }
+    }
+
+    #[test]
     fn pragmas_stay_with_what_they_govern() {
         let body = body(
             "$again:\n\t.pragma \"nounroll\";\n\t.loc 1 2 3\n\t.pragma \"used_bytes_mask 0xff\";\n\

@@ -1,6 +1,7 @@
 //! Chores of the workspace: `cargo xtask NAME`.
 #![forbid(unsafe_code)]
 
+mod corpus;
 mod cuda;
 mod samples;
 
@@ -12,6 +13,7 @@ usage: cargo xtask CHORE
 
 chores:
   cuda                install the pinned CUDA compiler into target/cuda, print its CUDA_HOME
+  corpus DIR...       run parser, instrumentation and ptxas over folders of PTX (--help: its options)
   samples [--check]   recompile the PTX of the sample programs (--check: only compare it)";
 
 fn main() -> ExitCode {
@@ -19,6 +21,10 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args[..] {
         ["cuda"] => cuda::install().map(|home| println!("{}", home.display())),
+        ["corpus", ..] => {
+            use clap::Parser as _;
+            corpus::run(&corpus::Args::parse_from(&args))
+        }
         ["samples"] => samples::compile(samples::Mode::Write),
         ["samples", "--check"] => samples::compile(samples::Mode::Check),
         _ => {
