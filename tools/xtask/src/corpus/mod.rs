@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
@@ -42,6 +42,9 @@ pub(crate) struct Args {
     /// Ask ptxas about files up to this size only
     #[arg(long, value_name = "BYTES", default_value_t = u64::MAX, hide_default_value = true)]
     ptxas_limit: u64,
+    /// Begin no compilation after this many seconds of them; files left over count as not asked
+    #[arg(long, value_name = "SECONDS")]
+    ptxas_budget: Option<u64>,
     /// How many compilations run at once
     #[arg(long, value_name = "N")]
     jobs: Option<usize>,
@@ -87,14 +90,16 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
         entries.push(Entry { file, examined, ptxas: None });
     }
     if let Some(ptxas) = &ptxas {
-        ask_ptxas(ptxas, &mut entries, scratch.path(), jobs);
+        let deadline = args.ptxas_budget.map(|seconds| Instant::now() + Duration::from_secs(seconds));
+        ask_ptxas(ptxas, &mut entries, scratch.path(), jobs, deadline);
     }
 
     let mut notes =
         vec![format!("{} files have the same content as another and are left out", found.duplicates)];
     notes.extend(compiled);
+    let asked = entries.iter().filter(|entry| entry.ptxas.is_some()).count();
     notes.push(match &ptxas {
-        Some(ptxas) => format!("{}, {jobs} at once", ptxas.version),
+        Some(ptxas) => format!("{}, {jobs} at once, asked about {asked} files", ptxas.version),
         None => "ptxas was not asked (`--ptxas` asks it)".to_owned(),
     });
     print!("{}", report::terminal(&entries, &notes));
@@ -138,12 +143,15 @@ fn compile_sources(found: &mut Vec<File>, scratch: &Path, jobs: usize) -> Option
     Some(format!("{left} of {count} .cu files compiled by nvcc for sm_90; the others are left out"))
 }
 
-fn ask_ptxas(ptxas: &Ptxas, entries: &mut [Entry], scratch: &Path, jobs: usize) {
+fn ask_ptxas(ptxas: &Ptxas, entries: &mut [Entry], scratch: &Path, jobs: usize, deadline: Option<Instant>) {
     let workers = AtomicUsize::new(0);
     let mut large_first: Vec<&mut Entry> = entries.iter_mut().collect();
     // A large file begun last would keep one core busy alone.
     large_first.sort_by_key(|entry| std::cmp::Reverse(entry.file.bytes));
     parallel(large_first, jobs, |entry| {
+        if deadline.is_some_and(|deadline| Instant::now() >= deadline) {
+            return;
+        }
         let scratch = scratch.join(format!("ptxas-{}", workers.fetch_add(1, Ordering::Relaxed)));
         entry.ptxas = ptxas.compile(&entry.file.read_from, &scratch);
     });

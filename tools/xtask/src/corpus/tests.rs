@@ -86,7 +86,7 @@ fn ptxas_is_asked_about_both_texts() {
     let ptxas = fake_ptxas(&folder, "sm_60");
     let more = ["--ptxas", "--ptxas-bin", ptxas.to_str().unwrap(), "--jobs", "3"];
     let (json, markdown) = run_with(&more, &folder);
-    assert!(markdown.contains("a release, 3 at once"));
+    assert!(markdown.contains("a release, 3 at once, asked about 3 files"));
     let file = |at: usize| &json["files"][at]["ptxas"];
     assert!(file(0).is_null(), "no text");
     assert_eq!(file(1)["flags"], serde_json::json!(["-arch=sm_75"]));
@@ -103,6 +103,9 @@ fn ptxas_is_asked_about_both_texts() {
         (&file(3)["original"], &file(3)["message"]),
         (&false.into(), &"ptxas line 1; error : no -arch=sm_75".into())
     );
+
+    let (json, _) = run_with(&[&more[..], &["--ptxas-budget", "0"]].concat(), &folder);
+    assert_eq!(json["sources"]["all"]["ptxas_asked"], 0);
 
     let ptxas = fake_ptxas(&folder, "__ptxrace");
     let (json, _) = run_with(&["--ptxas", "--ptxas-bin", ptxas.to_str().unwrap()], &folder);
