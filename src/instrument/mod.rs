@@ -154,6 +154,14 @@ mod tests {
     }
 
     #[test]
+    fn constants_are_values() {
+        for (value, logged) in [("WARP_SZ", "0x20"), ("-1", "0xff"), ("0x102", "0x2")] {
+            let body = body(&format!("\tst.release.gpu.global.u8 [%rd1], {value};"));
+            assert!(body.contains(&format!("\tmov.b64 __ptxrace_4, {logged};\n")), "{body}");
+        }
+    }
+
+    #[test]
     fn pragmas_stay_with_what_they_govern() {
         let body = body(
             "$again:\n\t.pragma \"nounroll\";\n\t.loc 1 2 3\n\t.pragma \"used_bytes_mask 0xff\";\n\

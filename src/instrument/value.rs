@@ -53,6 +53,7 @@ pub(super) fn source(symbols: &Symbols<'_>, operand: &Operand<'_>, ty: Type<'_>)
     let mask = if ty.bits >= 128 { u128::MAX } else { (1 << ty.bits) - 1 };
     Ok(match operand {
         Operand::Name(word) if word.text == "_" => Source::Sink,
+        Operand::Name(word) if word.text == "WARP_SZ" => Source::Bits(32),
         Operand::Name(word) => match symbols.get(word.text) {
             Some(symbol @ Symbol::Register { .. }) => match symbol.bits() {
                 Some(bits) => Source::Register(word.text.into(), bits),

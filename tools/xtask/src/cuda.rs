@@ -49,6 +49,11 @@ pub(crate) fn install() -> Result<PathBuf, String> {
     Ok(home)
 }
 
+/// The CUDA_HOME of the compiler, if it is there.
+pub(crate) fn installed() -> Option<PathBuf> {
+    home(&crate::root().join("target/cuda"))
+}
+
 /// The CUDA_HOME inside the virtual environment, if the parts that a compilation needs are there.
 fn home(venv: &Path) -> Option<PathBuf> {
     let home = site_packages(venv)?.join("nvidia/cu13");

@@ -1,6 +1,7 @@
 //! Chores of the workspace: `cargo xtask NAME`.
 #![forbid(unsafe_code)]
 
+mod corpus;
 mod cuda;
 mod litmus;
 mod samples;
@@ -14,6 +15,7 @@ usage: cargo xtask CHORE
 chores:
   cuda                install the pinned CUDA compiler into target/cuda, print its CUDA_HOME
   litmus FILE...      litmus programs over all schedules, against verdicts or an oracle (--help)
+  corpus DIR...       run parser, instrumentation and ptxas over folders of PTX (--help: its options)
   samples [--check]   recompile the PTX of the sample programs (--check: only compare it)";
 
 fn main() -> ExitCode {
@@ -22,6 +24,10 @@ fn main() -> ExitCode {
     let done = match args[..] {
         ["cuda"] => cuda::install().map(|home| println!("{}", home.display())),
         ["litmus", ref rest @ ..] => litmus::run(rest),
+        ["corpus", ..] => {
+            use clap::Parser as _;
+            corpus::run(&corpus::Args::parse_from(&args))
+        }
         ["samples"] => samples::compile(samples::Mode::Write),
         ["samples", "--check"] => samples::compile(samples::Mode::Check),
         _ => {
