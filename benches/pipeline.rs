@@ -1,4 +1,5 @@
-//! How fast each room is, and what recording and checking cost, on everyday kernels: `cargo bench`.
+//! What recording and checking cost, on everyday kernels: `cargo bench --bench pipeline`. How fast texts go through is in
+//! `text.rs`.
 //!
 //! Every number is the best of several runs. A file that is dropped into `benches/kernels` becomes a row. Ratios are to
 //! the emulator running the kernel without records.
@@ -13,8 +14,7 @@ use ptxrace::abi::{Unit, decode};
 use ptxrace::backend::emu::Emulator;
 use ptxrace::backend::{Backend, LaunchEnd, LaunchInfo, Plan, Program, RunOptions, Sink};
 use ptxrace::engine::Engine;
-use ptxrace::instrument::{CallMode, SiteTable, instrument};
-use ptxrace::ptx;
+use ptxrace::instrument::SiteTable;
 use ptxrace::ptx::ast::Module;
 use ptxrace::session::launch::{LaunchRequest, resolve};
 use ptxrace::session::{parse, read};
@@ -30,53 +30,6 @@ fn best(mut f: impl FnMut()) -> Duration {
         start.elapsed()
     };
     (0..RUNS).map(run).min().unwrap_or_default()
-}
-
-/// All PTX files below a folder.
-fn modules(dir: &Path, out: &mut Vec<String>) {
-    let mut entries: Vec<_> =
-        fs::read_dir(dir).expect("a folder").map(|e| e.expect("an entry").path()).collect();
-    entries.sort();
-    for path in entries {
-        if path.is_dir() {
-            modules(&path, out);
-        } else if path.extension().is_some_and(|e| e == "ptx") {
-            let text = fs::read_to_string(&path).expect("a module");
-            if ptx::parse(&text).errors.is_empty() {
-                out.push(text);
-            }
-        }
-    }
-}
-
-fn texts(root: &Path) {
-    let mut texts = Vec::new();
-    ["benches/kernels", "ptx-samples", "tests/cases"]
-        .iter()
-        .for_each(|dir| modules(&root.join(dir), &mut texts));
-    let bytes: usize = texts.iter().map(String::len).sum();
-    let rate = |time: Duration| bytes as f64 / 1e6 / time.as_secs_f64();
-    let parsing = best(|| {
-        for text in &texts {
-            black_box(ptx::parse(text));
-        }
-    });
-    let parsed: Vec<_> = texts.iter().map(|text| ptx::parse(text).module).collect();
-    let mut grown = 0;
-    let instrumenting = best(|| {
-        grown = 0;
-        for (text, module) in texts.iter().zip(&parsed) {
-            let sites = SiteTable::new(module);
-            grown += instrument(text, module, &sites, CallMode::Local).map_or(0, |done| done.text.len());
-        }
-    });
-    println!("{} modules, {:.2} MB", texts.len(), bytes as f64 / 1e6);
-    println!("  parse       {:8.1} MB/s", rate(parsing));
-    println!(
-        "  instrument  {:8.1} MB/s of input, sites included; the text grows {:.1}x",
-        rate(instrumenting),
-        grown as f64 / bytes as f64
-    );
 }
 
 /// Keeps records, or only counts their bytes.
@@ -183,8 +136,6 @@ fn kernel(path: &Path) {
 
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    texts(root);
-    println!();
     println!(
         "{:<12}{:>10}{:>19}{:>21}{:>10}{:>7}{:>19}{:>9}",
         "kernel",

@@ -1,6 +1,9 @@
 //! The `Diagnostic` value: a message with labelled spans. Rooms make them; only `report` renders them.
 
+mod suggest;
+
 use crate::span::{SourceFile, Span};
+pub use suggest::{nearest, nearest_within};
 
 /// How much a diagnostic matters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -6,8 +6,8 @@ mod linked;
 mod policy;
 mod run;
 mod schedules;
-mod suggest;
 
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -17,11 +17,10 @@ use crate::finding::Finding;
 use crate::instrument::SiteTable;
 use crate::ptx;
 use crate::ptx::ast::Module;
-use crate::span::{SourceFile, Span};
+use crate::span::{SourceError, SourceFile, Span};
 pub use linked::Linked;
 pub use policy::Policy;
 pub use run::{Choice, FinalBuffer, Finished, Request, run};
-pub use suggest::nearest;
 
 /// The pieces a session puts together. `Linked` is those of this build; tests have others.
 pub trait Parts: Sync {
@@ -56,10 +55,13 @@ pub struct Observed {
 
 /// Reads a PTX file. Zero bytes at its end, as fatbins have them, are cut off.
 pub fn read(path: &Path) -> Result<SourceFile, Diagnostic> {
-    let refuse = |error: crate::span::SourceError| {
+    let refuse = |error: SourceError| {
         let help = match &error {
-            crate::span::SourceError::NotText { .. } => {
-                "give the PTX text, as `nvcc -ptx` writes it, not a cubin or an executable"
+            SourceError::NotText { .. } => {
+                if let Some(foreign) = head(path).and_then(|head| ptx::foreign(&head)) {
+                    return not_ptx(path, foreign);
+                }
+                "PTX is ASCII text, as `nvcc -ptx` writes it"
             }
             _ => "give the path of a PTX file",
         };
@@ -72,32 +74,77 @@ pub fn read(path: &Path) -> Result<SourceFile, Diagnostic> {
     }
 }
 
-/// Syntax errors shown at most; a file that is no PTX at all has thousands.
-const MAX_ERRORS: usize = 20;
+/// The first bytes of a file.
+fn head(path: &Path) -> Option<Vec<u8>> {
+    let mut head = Vec::new();
+    std::fs::File::open(path).ok()?.take(1 << 16).read_to_end(&mut head).ok()?;
+    Some(head)
+}
 
 /// Parses a module, or says everything that is wrong with it.
 pub fn parse(source: &SourceFile) -> Result<Module<'_>, Vec<Diagnostic>> {
+    if let Some(foreign) = ptx::foreign(source.text().as_bytes()) {
+        return Err(vec![not_ptx(source.path(), foreign)]);
+    }
     let parsed = ptx::parse(source.text());
-    let mut errors: Vec<_> = parsed.errors.iter().take(MAX_ERRORS).map(|e| syntax_error(source, e)).collect();
-    if parsed.errors.len() > MAX_ERRORS {
-        let more = parsed.errors.len() - MAX_ERRORS;
-        errors.push(Diagnostic::error(format!("{more} more syntax errors in `{}`", source.path().display())));
+    let mut errors: Vec<_> = parsed.errors.iter().map(|error| syntax_error(source, error)).collect();
+    if parsed.more_errors > 0 {
+        let (more, path) = (parsed.more_errors, source.path().display());
+        errors.push(Diagnostic::error(format!("{more} more syntax errors in `{path}`")));
     }
     if errors.is_empty() {
         errors.extend(header_error(source, &parsed.module));
     }
+    if errors.is_empty() {
+        errors.extend(ptx::check_names(&parsed.module).iter().map(|error| name_error(source, error)));
+    }
     if errors.is_empty() { Ok(parsed.module) } else { Err(errors) }
+}
+
+fn not_ptx(path: &Path, foreign: ptx::Foreign) -> Diagnostic {
+    let (path, what) = (path.display(), foreign.what);
+    Diagnostic::error(format!("`{path}` is no PTX, but {what}")).help(foreign.help)
 }
 
 fn syntax_error(source: &SourceFile, error: &ptx::SyntaxError) -> Diagnostic {
     let context = if error.context.is_empty() { String::new() } else { format!(" in {}", error.context) };
-    Diagnostic::error(format!("syntax error{context}: expected {}, found {}", error.expected, error.found))
-        .at(source, error.span, format!("expected {}", error.expected))
+    let message = format!("syntax error{context}: expected {}, found {}", error.expected, error.found);
+    let diagnostic =
+        Diagnostic::error(message).at(source, error.span, format!("expected {}", error.expected));
+    further(source, diagnostic, error.related, error.help.as_deref())
+}
+
+fn name_error(source: &SourceFile, error: &ptx::NameError) -> Diagnostic {
+    let diagnostic = Diagnostic::error(error.to_string()).at(source, error.span, error.label);
+    further(source, diagnostic, error.related, error.help.as_deref())
+}
+
+fn further(
+    source: &SourceFile,
+    mut diagnostic: Diagnostic,
+    related: Option<(Span, &'static str)>,
+    help: Option<&str>,
+) -> Diagnostic {
+    if let Some((at, why)) = related {
+        diagnostic = diagnostic.at(source, at, why);
+    }
+    match help {
+        Some(help) => diagnostic.help(help),
+        None => diagnostic,
+    }
 }
 
 /// What a module must begin with.
 fn header_error(source: &SourceFile, module: &Module<'_>) -> Option<Diagnostic> {
     let path = source.path().display();
+    if source.text().trim().is_empty() {
+        let error = Diagnostic::error(format!("`{path}` is empty")).at(
+            source,
+            Span::default(),
+            "expected `.version`",
+        );
+        return Some(error.help("a PTX module begins with lines such as `.version 8.0`"));
+    }
     let first = Span::at(source.text().len() - source.text().trim_start().len());
     for (name, like) in [(".version", ".version 8.0"), (".target", ".target sm_80")] {
         if module.directive(name).is_none() {

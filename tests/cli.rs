@@ -101,11 +101,19 @@ fn missing_files_are_named() {
 #[test]
 fn what_is_no_ptx_is_refused() {
     let folder = Folder::new(&[("empty.ptx", ""), ("half.ptx", ".version 8.0\n"), ("text.ptx", "hello\n")]);
-    assert!(folder.refused(&["run", "empty.ptx"]).contains("`empty.ptx` has no `.version` directive"));
+    assert!(folder.refused(&["run", "empty.ptx"]).contains("`empty.ptx` is empty"));
     assert!(folder.refused(&["run", "half.ptx"]).contains("`half.ptx` has no `.target` directive"));
     assert!(folder.refused(&["run", "text.ptx"]).contains("text.ptx:1:1"));
     std::fs::write(folder.path().join("binary.ptx"), b"\x7fELF\xff\xfe").unwrap();
-    assert!(folder.refused(&["run", "binary.ptx"]).contains("`binary.ptx` is not text"));
+    assert!(folder.refused(&["run", "binary.ptx"]).contains("`binary.ptx` is no PTX, but an ELF file"));
+    std::fs::write(folder.path().join("bytes.ptx"), [PTX.as_bytes(), b"// \xe9\n"].concat()).unwrap();
+    assert!(folder.refused(&["run", "bytes.ptx"]).contains("`bytes.ptx` is not text: byte"));
+    let wide = |c: u16| c.to_le_bytes();
+    let utf16: Vec<u8> = std::iter::once(0xfeff).chain(PTX.encode_utf16()).flat_map(wide).collect();
+    for (name, bytes) in [("bom.ptx", &utf16[..]), ("wide.ptx", &utf16[2..])] {
+        std::fs::write(folder.path().join(name), bytes).unwrap();
+        assert!(folder.refused(&["run", name]).contains("is no PTX, but UTF-16 text"), "{name}");
+    }
 }
 
 #[test]
@@ -120,6 +128,28 @@ fn all_syntax_errors_are_reported() {
         assert!(err.contains(place), "{place} in\n{err}");
     }
     assert_eq!(err.matches("error: syntax error").count(), 3, "{err}");
+}
+
+/// A line as long as the file is not shown whole.
+#[test]
+fn long_lines_are_cut() {
+    let line = PTX.replace('\n', " ");
+    let broken = format!("{}{}", line.repeat(1000).replace(".version 8.0", ""), "add.u32 %r1, ;");
+    let folder =
+        Folder::new(&[("long.ptx", &format!(".version 8.0 {broken}")), ("name.ptx", &"x".repeat(1 << 20))]);
+    let err = folder.refused(&["run", "long.ptx"]);
+    assert!(err.contains("--> long.ptx:1:") && err.len() < 100_000, "{} bytes", err.len());
+    let err = folder.refused(&["run", "name.ptx"]);
+    assert!(err.contains("--> name.ptx:1:1") && err.len() < 2_000, "{err}");
+}
+
+/// What is past the last error that is kept is counted.
+#[test]
+fn errors_without_end_are_counted() {
+    let folder = Folder::new(&[("many.ptx", &PTX.replace("ret;", &"mov.u32 %r1 %r2;\n".repeat(1000)))]);
+    let err = folder.refused(&["run", "many.ptx"]);
+    assert_eq!(err.matches("error: syntax error").count(), 100);
+    assert!(err.contains("900 more syntax errors in `many.ptx`"), "{err}");
 }
 
 #[test]

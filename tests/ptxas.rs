@@ -82,6 +82,8 @@ fn ptxas_takes_calls_by_the_abi() {
     let scratch = tempfile::tempdir().unwrap();
     let mut files = Vec::new();
     collect(&root.join("tests/forms"), &mut files);
+    // Those below are about syntax; some hold what cannot be compiled by the ABI, such as functions of two results.
+    files.retain(|file| file.parent().is_some_and(|folder| folder.ends_with("forms")));
     for file in &files {
         let result = compile(&ptxas, file, &scratch.path().join("abi"), &[CallMode::Abi]);
         assert_eq!(result, Ok(CallMode::Abi), "{}", file.display());

@@ -22,9 +22,9 @@ pub struct Frame {
 
 /// The frames of a location, innermost first.
 pub fn frames(loc: &SourceLoc) -> Vec<Frame> {
-    let own = Frame { file: loc.file.clone(), line: loc.line, column: loc.column };
+    let own = Frame { file: loc.file.to_string(), line: loc.line, column: loc.column };
     let calls =
-        loc.inlined_at.iter().map(|at| Frame { file: at.file.clone(), line: at.line, column: at.column });
+        loc.inlined_at.iter().map(|at| Frame { file: at.file.to_string(), line: at.line, column: at.column });
     std::iter::once(own).chain(calls).collect()
 }
 

@@ -70,7 +70,7 @@ pub(super) fn name_sinks(
     edits: &mut Edits,
 ) {
     let items = match operand {
-        Operand::Vector(items, _) => items.as_slice(),
+        Operand::Vector(items, _) => items,
         other => std::slice::from_ref(other),
     };
     for (value, item) in values.iter_mut().zip(items) {

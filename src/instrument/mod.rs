@@ -90,7 +90,7 @@ pub fn instrument(
     if size.is_none_or(|directive| directive.args.text != "64") {
         return Err(InstrumentError::AddressSize { at: size.map(|directive| directive.span) });
     }
-    if let Some(at) = text.find("__ptxrace_") {
+    if let Some(at) = memchr::memmem::find(text.as_bytes(), b"__ptxrace_") {
         return Err(InstrumentError::Instrumented { at: Span::new(at, at + "__ptxrace_".len()) });
     }
     let edited = rewrite::rewrite(text, module, sites, Target { sm, version }, mode)?;

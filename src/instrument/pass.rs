@@ -35,7 +35,7 @@ pub(super) struct Values {
 impl<'p, 'a> Pass<'p, 'a> {
     /// Lanes whose guard is false go to `skip`.
     pub(super) fn guard(&self, code: &mut Code, skip: &str) {
-        if let Some(guard) = self.instruction.guard {
+        if let Some(guard) = &self.instruction.guard {
             let unless = if guard.negated { "" } else { "!" };
             code.line(format_args!("@{unless}{} bra {skip}", guard.register.text));
         }
@@ -44,12 +44,8 @@ impl<'p, 'a> Pass<'p, 'a> {
     /// Writes the record.
     pub(super) fn log(&mut self, code: &mut Code, values: &Values) {
         let function = self.runtime.log(self.site.payload());
-        let mut arguments = self.site.id.0.to_string();
-        for value in [&values.a, &values.read, &values.written, &values.before].into_iter().flatten() {
-            arguments.push_str(", ");
-            arguments.push_str(value);
-        }
-        code.line(format_args!("call.uni {function}, ({arguments})"));
+        let all = [&values.a, &values.read, &values.written, &values.before];
+        code.call(function, self.site.id.0, all.into_iter().flatten());
     }
 
     /// Draws a ticket.

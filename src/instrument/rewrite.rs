@@ -4,7 +4,7 @@ use super::edit::{Edited, Edits};
 use super::error::{InstrumentError, Result};
 use super::pass::Pass;
 use super::runtime::Runtime;
-use super::site::{SiteKind, SiteTable};
+use super::site::{Site, SiteKind, SiteTable};
 use super::symbols::Symbols;
 use super::{CallMode, Target, access, atomic, order, shared};
 use crate::ptx::ast::{Block, Function, FunctionKind, Instruction, Module, Statement, VarSpace};
@@ -19,6 +19,7 @@ pub(super) fn rewrite(
 ) -> Result<Edited> {
     let mut walk = Walk {
         sites,
+        next: 0,
         target,
         symbols: Symbols::new(module),
         runtime: Runtime::default(),
@@ -42,13 +43,15 @@ pub(super) fn rewrite(
 
 struct Walk<'w, 'a> {
     sites: &'w SiteTable,
+    /// The first site that the walk has not passed; sites are in the order of the text, as the walk is.
+    next: usize,
     target: Target,
     symbols: Symbols<'a>,
     runtime: Runtime,
     edits: Edits,
 }
 
-impl<'a> Walk<'_, 'a> {
+impl<'w, 'a> Walk<'w, 'a> {
     fn function(&mut self, function: &Function<'a>) -> Result<()> {
         let Some(body) = &function.body else { return Ok(()) };
         if function.kind == FunctionKind::Entry
@@ -71,8 +74,9 @@ impl<'a> Walk<'_, 'a> {
                 Statement::Variable(variable) => self.symbols.variable(variable),
                 Statement::Block(inner) => self.block(inner)?,
                 Statement::Instruction(instruction) => {
+                    let Some(site) = self.site(instruction) else { continue };
                     let at = before(&block.statements, index, instruction.span.start);
-                    self.instruction(instruction, at)?;
+                    self.instruction(site, instruction, at)?;
                 }
                 Statement::Label(_) | Statement::Directive { .. } => {}
             }
@@ -81,8 +85,20 @@ impl<'a> Walk<'_, 'a> {
         Ok(())
     }
 
-    fn instruction(&mut self, instruction: &Instruction<'a>, at: u32) -> Result<()> {
-        let Some(site) = self.sites.at(instruction.span) else { return Ok(()) };
+    /// The site of the next instruction of the walk.
+    fn site(&mut self, instruction: &Instruction<'a>) -> Option<&'w Site> {
+        let start = instruction.span.start;
+        while let Some(site) = self.sites.sites().get(self.next) {
+            let passed = site.span.start < start || matches!(site.kind, SiteKind::SharedVariable(_));
+            if !passed {
+                return (site.span.start == start).then_some(site);
+            }
+            self.next += 1;
+        }
+        None
+    }
+
+    fn instruction(&mut self, site: &'w Site, instruction: &Instruction<'a>, at: u32) -> Result<()> {
         let pass = Pass {
             symbols: &self.symbols,
             target: self.target,

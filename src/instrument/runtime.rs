@@ -38,18 +38,20 @@ const END: &str = include_str!("runtime/end.ptx");
 /// Which functions are needed.
 #[derive(Debug, Default)]
 pub(super) struct Runtime {
-    payloads: Vec<Payload>,
+    /// With the names of the functions that log them.
+    payloads: Vec<(Payload, String)>,
     tickets: bool,
 }
 
 impl Runtime {
     /// The name of the function that logs such a record, which is needed then. It takes the site and then the values
     /// of the payload in the order of its fields; of the tickets, the one from before.
-    pub(super) fn log(&mut self, payload: Payload) -> String {
-        if !self.payloads.contains(&payload) {
-            self.payloads.push(payload);
-        }
-        name(payload)
+    pub(super) fn log(&mut self, payload: Payload) -> &str {
+        let at = self.payloads.iter().position(|(known, _)| *known == payload).unwrap_or_else(|| {
+            self.payloads.push((payload, name(payload)));
+            self.payloads.len() - 1
+        });
+        self.payloads.get(at).map_or("", |(_, name)| name)
     }
 
     /// The name of the function that draws a ticket, which is needed then.
@@ -70,9 +72,9 @@ impl Runtime {
             text.push_str(&alone());
             names.push("__ptxrace_alone".to_owned());
         }
-        for payload in &self.payloads {
+        for (payload, name) in &self.payloads {
             text.push_str(&function(*payload));
-            names.push(name(*payload));
+            names.push(name.clone());
         }
         if mode == CallMode::Abi && !names.is_empty() {
             // A function whose address is taken is called by the ABI.

@@ -29,7 +29,7 @@ pub(super) fn run<'s>(sites: impl Iterator<Item = &'s Site>, runtime: &mut Runti
         code.line(format_args!("mov.u64 {address}, {}", variable.name));
         own(&mut code, &address);
         let function = runtime.log(site.payload());
-        code.line(format_args!("call.uni {function}, ({}, {address})", site.id.0));
+        code.call(function, site.id.0, std::iter::once(&address));
     }
     code.label(&skip);
     Some(code.finish().0.trim_end().to_owned())

@@ -1,13 +1,12 @@
 //! Sites: one per instruction that is logged. All that is static about it lives here, not in the records.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use crate::abi::Payload;
 use crate::isa::{self, Access, AccessKind, Barrier, Effect, Fence, Space};
-use crate::ptx::ast::{
-    Block, Directive, Function, FunctionKind, Instruction, Module, Statement, VarSpace, Variable,
-};
-use crate::ptx::{InlineFrame, LineTable, SourceLoc};
+use crate::ptx::ast::{Block, Function, FunctionKind, Instruction, Module, Statement, VarSpace, Variable};
+use crate::ptx::{Line, LineTable, Place, SourceLoc};
 use crate::span::Span;
 
 /// Number of a site in its table.
@@ -115,7 +114,10 @@ pub struct Unlogged {
 pub struct SiteTable {
     sites: Vec<Site>,
     unlogged: Vec<Unlogged>,
-    by_span: rustc_hash::FxHashMap<u32, SiteId>,
+    /// The starts of the instructions with a site, which come in the order of the text.
+    by_start: Vec<(u32, SiteId)>,
+    /// Where the sites of a function lie; a name may be given twice.
+    by_function: rustc_hash::FxHashMap<Arc<str>, Vec<Range<usize>>>,
 }
 
 impl SiteTable {
@@ -123,16 +125,26 @@ impl SiteTable {
     pub fn new(module: &Module<'_>) -> Self {
         let lines = LineTable::new(module);
         let mut table = Self::default();
+        let mut opcodes = rustc_hash::FxHashMap::default();
+        let module_shared: Vec<_> = module.variables().filter(|v| v.space == VarSpace::Shared).collect();
         for function in module.functions() {
             let mut walk = Walk {
                 table: &mut table,
                 lines: &lines,
                 function,
                 name: function.name.text.into(),
+                line: None,
                 loc: None,
-                calls: rustc_hash::FxHashMap::default(),
+                calls: Calls::default(),
+                opcodes: &mut opcodes,
             };
-            walk.function(module);
+            let first = walk.table.sites.len();
+            walk.function(&module_shared);
+            let name = walk.name;
+            let range = first..table.sites.len();
+            if !range.is_empty() {
+                table.by_function.entry(name).or_default().push(range);
+            }
         }
         table
     }
@@ -144,7 +156,8 @@ impl SiteTable {
 
     /// The site of the instruction that starts at this byte of the text.
     pub fn at(&self, instruction: Span) -> Option<&Site> {
-        self.get(*self.by_span.get(&instruction.start)?)
+        let at = self.by_start.binary_search_by_key(&instruction.start, |(start, _)| *start).ok()?;
+        self.get(self.by_start.get(at)?.1)
     }
 
     /// All sites.
@@ -154,7 +167,8 @@ impl SiteTable {
 
     /// Sites of a function.
     pub fn of_function<'s>(&'s self, function: &'s str) -> impl Iterator<Item = &'s Site> {
-        self.sites.iter().filter(move |site| &*site.function == function)
+        let ranges = self.by_function.get(function).map_or(&[][..], Vec::as_slice);
+        ranges.iter().filter_map(|range| self.sites.get(range.clone())).flatten()
     }
 
     /// Instructions that may matter and are not logged.
@@ -168,25 +182,65 @@ struct Walk<'w, 'a> {
     lines: &'w LineTable,
     function: &'w Function<'a>,
     name: Arc<str>,
+    /// The last `.loc`.
+    line: Option<Line>,
+    /// The same with names, once something has asked for it.
     loc: Option<Arc<SourceLoc>>,
-    /// For each position seen: the calls that it was itself inlined through.
-    calls: rustc_hash::FxHashMap<InlineFrame, Vec<InlineFrame>>,
+    calls: Calls,
+    /// One text for all uses of an opcode.
+    opcodes: &'w mut rustc_hash::FxHashMap<String, Arc<str>>,
+}
+
+/// Calls that code was inlined through. A `.loc` names one call only; code that was inlined more than once has a `.loc`
+/// for each call before its own, outermost first.
+#[derive(Default)]
+struct Calls {
+    /// A call and the chain that it was itself inlined through.
+    chains: Vec<(Place, Option<u32>)>,
+    /// The chain of each place seen.
+    of: rustc_hash::FxHashMap<Place, Option<u32>>,
+}
+
+/// Frames kept of one chain; no compiler inlines that deep.
+const MAX_FRAMES: usize = 32;
+
+impl Calls {
+    fn add(&mut self, line: Line) {
+        let chain = line.inlined_at.map(|call| {
+            self.chains.push((call, self.of.get(&call).copied().flatten()));
+            u32::try_from(self.chains.len() - 1).unwrap_or(u32::MAX)
+        });
+        self.of.insert(line.own, chain);
+    }
+
+    /// The calls of the place, innermost first.
+    fn chain(&self, place: Place) -> impl Iterator<Item = Place> {
+        let link = |at: Option<u32>| self.chains.get(at? as usize).copied();
+        let first = link(self.of.get(&place).copied().flatten());
+        std::iter::successors(first, move |(_, outer)| link(*outer)).map(|(call, _)| call).take(MAX_FRAMES)
+    }
 }
 
 impl Walk<'_, '_> {
-    /// What a `.loc` says. It names one call only; code that was inlined more than once has a `.loc` for each call
-    /// before its own, outermost first.
-    fn locate(&mut self, directive: &Directive<'_>) -> Option<Arc<SourceLoc>> {
-        let mut loc = self.lines.resolve(directive)?;
-        if let Some(further) = loc.inlined_at.last().and_then(|call| self.calls.get(call)) {
-            loc.inlined_at.extend(further.iter().cloned());
-        }
-        let own = InlineFrame { file: loc.file.clone(), line: loc.line, column: loc.column };
-        self.calls.insert(own, loc.inlined_at.clone());
-        Some(Arc::new(loc))
+    /// The source of what comes next.
+    fn loc(&mut self) -> Option<Arc<SourceLoc>> {
+        let line = self.line?;
+        let resolve = || Arc::new(self.lines.resolve(line.own, self.calls.chain(line.own)));
+        Some(Arc::clone(self.loc.get_or_insert_with(resolve)))
     }
 
-    fn function(&mut self, module: &Module<'_>) {
+    /// The full opcode of an instruction.
+    fn opcode(&mut self, instruction: &Instruction<'_>) -> Arc<str> {
+        let name = instruction.full_opcode();
+        if let Some(known) = self.opcodes.get(&name) {
+            return Arc::clone(known);
+        }
+        let shared: Arc<str> = name.as_str().into();
+        self.opcodes.insert(name, Arc::clone(&shared));
+        shared
+    }
+
+    fn function(&mut self, module_shared: &[&Variable<'_>]) {
         let function = self.function;
         let Some(body) = &function.body else { return };
         if function.kind == FunctionKind::Entry {
@@ -195,15 +249,16 @@ impl Walk<'_, '_> {
             // Module variables count where the entry's own text names them: taking the address of another would
             // make ptxas allocate it.
             let mut names = rustc_hash::FxHashSet::default();
-            mentioned(body, &mut names);
-            let module_shared = module.variables().filter(|v| v.space == VarSpace::Shared);
+            if !module_shared.is_empty() {
+                mentioned(body, &mut names);
+            }
+            let module_shared = module_shared.iter().copied();
             let named = module_shared.filter(|v| names.contains(v.name.text)).map(shared_variable);
             for (variable, span) in named.chain(shared) {
                 self.push(SiteKind::SharedVariable(variable), ".shared".into(), span);
             }
         }
         self.block(body);
-        self.loc = None;
     }
 
     fn block(&mut self, block: &Block<'_>) {
@@ -212,7 +267,11 @@ impl Walk<'_, '_> {
                 Statement::Block(inner) => self.block(inner),
                 Statement::Instruction(instruction) => self.instruction(instruction),
                 Statement::Directive { directive, .. } if directive.name.text == ".loc" => {
-                    self.loc = self.locate(directive);
+                    self.line = self.lines.read(directive);
+                    self.loc = None;
+                    if let Some(line) = self.line {
+                        self.calls.add(line);
+                    }
                 }
                 _ => {}
             }
@@ -246,27 +305,23 @@ impl Walk<'_, '_> {
             self.unlogged(instruction, format!("the modifier `.{}` is not known", word.text), true);
         }
         if let Some(kind) = kind {
-            self.push(kind, instruction.full_opcode().into(), instruction.span);
+            let opcode = self.opcode(instruction);
+            self.push(kind, opcode, instruction.span);
             let id = SiteId(u32::try_from(self.table.sites.len() - 1).unwrap_or(u32::MAX));
-            self.table.by_span.insert(instruction.span.start, id);
+            self.table.by_start.push((instruction.span.start, id));
         }
     }
 
     fn push(&mut self, kind: SiteKind, opcode: Arc<str>, span: Span) {
         let id = SiteId(u32::try_from(self.table.sites.len()).unwrap_or(u32::MAX));
-        let (function, loc) = (self.name.clone(), self.loc.clone());
+        let (function, loc) = (self.name.clone(), self.loc());
         self.table.sites.push(Site { id, kind, function, opcode, span, loc });
     }
 
     fn unlogged(&mut self, instruction: &Instruction<'_>, why: String, orders: bool) {
-        self.table.unlogged.push(Unlogged {
-            function: self.name.clone(),
-            opcode: instruction.full_opcode().into(),
-            span: instruction.span,
-            why,
-            orders,
-            loc: self.loc.clone(),
-        });
+        let (opcode, loc) = (self.opcode(instruction), self.loc());
+        let (function, span) = (self.name.clone(), instruction.span);
+        self.table.unlogged.push(Unlogged { function, opcode, span, why, orders, loc });
     }
 }
 
@@ -293,9 +348,8 @@ fn mentioned<'a>(block: &Block<'a>, names: &mut rustc_hash::FxHashSet<&'a str>) 
     use crate::ptx::ast::Operand;
     fn operand<'a>(op: &Operand<'a>, names: &mut rustc_hash::FxHashSet<&'a str>) {
         match op {
-            Operand::Name(word) | Operand::Offset(word, _, _) => {
-                names.insert(word.text);
-            }
+            Operand::Name(word) => drop(names.insert(word.text)),
+            Operand::Offset(word, _, _) => drop(names.insert(word.text)),
             Operand::Address(address) => names.extend(address.base.map(|word| word.text)),
             Operand::Vector(items, _) | Operand::List(items, _) => {
                 items.iter().for_each(|o| operand(o, names))
@@ -343,7 +397,7 @@ mod tests {
         let table = SiteTable::new(&parsed.module);
         let lines = |site: &Site| {
             let loc = site.loc.as_deref().unwrap();
-            let calls: Vec<_> = loc.inlined_at.iter().map(|call| (call.file.as_str(), call.line)).collect();
+            let calls: Vec<_> = loc.inlined_at.iter().map(|call| (&*call.file, call.line)).collect();
             (loc.line, calls.into_iter().map(|(file, line)| format!("{file}:{line}")).collect::<Vec<_>>())
         };
         let [atomic, end] = table.sites() else { panic!("{:?}", table.sites()) };

@@ -62,7 +62,7 @@ pub(super) fn source(symbols: &Symbols<'_>, operand: &Operand<'_>, ty: Type<'_>)
             _ => Source::Name(word.text.into()),
         },
         Operand::Offset(word, offset, _) => Source::Name(format!("{}+{offset}", word.text)),
-        Operand::Int(value, _) => Source::Bits(value.cast_unsigned() & mask),
+        Operand::Int(value, _) => Source::Bits(value.get().cast_unsigned() & mask),
         Operand::F32(bits, _) if ty.name == "f64" => {
             Source::Bits(f64::from(f32::from_bits(*bits)).to_bits().into())
         }

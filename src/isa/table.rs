@@ -1,6 +1,10 @@
 //! The table: one row per opcode word. An opcode that is not here passes through unchanged, and makes a run
 //! inconclusive only if it has an address operand.
 
+use std::sync::LazyLock;
+
+use rustc_hash::FxHashMap;
+
 /// How the modifiers and operands of an opcode are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Meaning {
@@ -52,7 +56,7 @@ use Meaning::{
     Atom, Barrier, Call, Converge, Exit, Fence, Load, Membar, NotCovered, Pure, Red, Return, Store,
 };
 
-/// Sorted by opcode, for `lookup`.
+/// Sorted by opcode.
 const ROWS: &[Row] = &[
     row("abs", Pure),
     row("activemask", Pure),
@@ -193,8 +197,9 @@ const ROWS: &[Row] = &[
 
 /// The row of an opcode word.
 pub fn lookup(opcode: &str) -> Option<&'static Row> {
-    let at = ROWS.binary_search_by(|row| row.opcode.cmp(opcode)).ok()?;
-    ROWS.get(at)
+    static BY_NAME: LazyLock<FxHashMap<&str, &Row>> =
+        LazyLock::new(|| ROWS.iter().map(|row| (row.opcode, row)).collect());
+    BY_NAME.get(opcode).copied()
 }
 
 /// All rows.
@@ -207,7 +212,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_sorted_so_that_lookup_finds_them() {
+    fn rows_are_sorted_and_found() {
         assert!(ROWS.is_sorted_by(|a, b| a.opcode < b.opcode));
         assert_eq!(lookup("ld").map(|row| row.meaning), Some(Meaning::Load));
         assert!(lookup("frob").is_none());

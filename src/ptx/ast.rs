@@ -2,10 +2,11 @@
 //! it means is the `isa` table's business. Every node has the span of its source text, and names borrow from
 //! that text, so that the text itself stays the one truth for printing and rewriting.
 
+use super::List;
 use crate::span::Span;
 
 /// A piece of source text with its place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Word<'a> {
     /// The text.
     pub text: &'a str,
@@ -162,23 +163,49 @@ pub struct Init<'a> {
 }
 
 /// One value of an initialiser.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub enum InitValue<'a> {
     /// An integer, two's complement.
-    Int(i128),
+    Int(Integer),
     /// The bits of a 32-bit float (`0f...`).
     F32(u32),
     /// The bits of a 64-bit float (`0d...` or decimal).
     F64(u64),
-    /// Address of a symbol plus an offset; generic when written `generic(name)`.
-    Symbol {
-        /// The symbol.
-        name: Word<'a>,
-        /// Bytes added.
-        offset: i64,
-        /// Written `generic(...)`.
-        generic: bool,
-    },
+    /// Address of a symbol. Boxed, because tables of numbers are long.
+    Symbol(Box<SymbolValue<'a>>),
+}
+
+/// The address of a symbol in an initialiser.
+#[derive(Clone, Copy, Debug)]
+pub struct SymbolValue<'a> {
+    /// The symbol.
+    pub name: Word<'a>,
+    /// Bytes added.
+    pub offset: i64,
+    /// Written `generic(...)`.
+    pub generic: bool,
+    /// `0xff00(name)`: only these bits of the address, moved down to bit 0.
+    pub mask: Option<u64>,
+}
+
+/// An integer constant. It has the size of two words and, unlike `i128`, their alignment, which keeps operands small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Integer {
+    low: u64,
+    high: i64,
+}
+
+impl Integer {
+    /// Its value.
+    pub fn get(self) -> i128 {
+        i128::from(self.high) << 64 | i128::from(self.low)
+    }
+}
+
+impl From<i128> for Integer {
+    fn from(value: i128) -> Self {
+        Self { low: value as u64, high: (value >> 64) as i64 }
+    }
 }
 
 /// What can be called or launched.
@@ -229,8 +256,8 @@ pub enum Statement<'a> {
     Block(Block<'a>),
     /// `.reg`
     Registers(Registers<'a>),
-    /// A variable of the function.
-    Variable(Variable<'a>),
+    /// A variable of the function. Boxed, as few statements are one.
+    Variable(Box<Variable<'a>>),
     /// `.loc`, `.pragma`, `name: .callprototype ...` and so on; the label is kept in `label`.
     Directive {
         /// The name before a `:` that belongs to the directive (`.branchtargets`, `.calltargets`, `.callprototype`).
@@ -270,13 +297,13 @@ pub struct Guard<'a> {
 #[derive(Clone, Debug)]
 pub struct Instruction<'a> {
     /// The predicate it is under.
-    pub guard: Option<Guard<'a>>,
+    pub guard: Option<Box<Guard<'a>>>,
     /// The word before the first dot: `ld`, `cp`, `mbarrier`.
     pub opcode: Word<'a>,
     /// The dot words after it, without their dots; a word may hold `::`.
-    pub modifiers: Vec<Word<'a>>,
+    pub modifiers: List<Word<'a>, 3>,
     /// The operands in order. A call's parenthesised lists are `Operand::List`.
-    pub operands: Vec<Operand<'a>>,
+    pub operands: List<Operand<'a>, 4>,
     /// From the guard to the `;`, which is inside.
     pub span: Span,
 }
@@ -304,21 +331,21 @@ impl<'a> Instruction<'a> {
     }
 }
 
-/// An operand.
+/// An operand, kept to four words: a module has millions.
 #[derive(Clone, Debug)]
 pub enum Operand<'a> {
     /// A register, variable, label, function or special register (with member: `%tid.x` is one name).
     Name(Word<'a>),
     /// An integer, two's complement.
-    Int(i128, Span),
+    Int(Integer, Span),
     /// Bits of a `0f` literal.
     F32(u32, Span),
     /// Bits of a `0d` or decimal float literal.
     F64(u64, Span),
     /// `[base+offset]`, `[base]`, `var[offset]`.
-    Address(Address<'a>),
+    Address(Box<Address<'a>>),
     /// `{a, b}`; `_` is a `Name`.
-    Vector(Vec<Operand<'a>>, Span),
+    Vector(Box<[Operand<'a>]>, Span),
     /// `p|q`
     Pair(Box<Operand<'a>>, Box<Operand<'a>>, Span),
     /// `!p`
@@ -326,9 +353,15 @@ pub enum Operand<'a> {
     /// `-x` of a register
     Negated(Box<Operand<'a>>, Span),
     /// `(a, b)` of a call.
-    List(Vec<Operand<'a>>, Span),
+    List(Box<[Operand<'a>]>, Span),
     /// `name+offset` outside brackets, as in `mov.u64 %rd1, tab+16`.
-    Offset(Word<'a>, i64, Span),
+    Offset(Box<Word<'a>>, i64, Span),
+}
+
+impl Default for Operand<'_> {
+    fn default() -> Self {
+        Self::F32(0, Span::default())
+    }
 }
 
 impl Operand<'_> {
@@ -358,7 +391,7 @@ pub struct Address<'a> {
     /// Bytes added.
     pub offset: i64,
     /// What stands behind a comma inside the brackets: tensor coordinates, a sampler.
-    pub extra: Vec<Operand<'a>>,
+    pub extra: Box<[Operand<'a>]>,
     /// All of it, brackets included.
     pub span: Span,
 }

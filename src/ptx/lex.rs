@@ -1,43 +1,146 @@
 //! The words of PTX as nom parsers over `&str`. They know nothing of spans: the parser counts bytes.
+//!
+//! What occurs in every instruction (blanks, names, dot words, small numbers) is a loop over bytes; the rest is
+//! combinators.
 
+use memchr::{memchr, memmem};
 use nom::branch::alt;
-use nom::bytes::complete::{tag, take_until, take_while, take_while_m_n, take_while1};
-use nom::character::complete::{char, digit1, hex_digit1, one_of, satisfy};
-use nom::combinator::{eof, opt, recognize, value};
-use nom::multi::many0_count;
-use nom::sequence::{pair, preceded};
-use nom::{IResult, Parser};
+use nom::bytes::complete::{tag, take_while, take_while_m_n, take_while1};
+use nom::character::complete::{char, digit1, hex_digit1, one_of};
+use nom::combinator::{opt, recognize, value};
+use nom::error::{Error, ErrorKind};
+use nom::sequence::preceded;
+use nom::{Err, IResult, Parser};
 
 type Lexed<'a, T = &'a str> = IResult<&'a str, T>;
 
-fn is_name_char(c: char) -> bool {
-    c.is_ascii_alphanumeric() || c == '_' || c == '$'
+/// What a byte can be part of.
+const CLASSES: [u8; 256] = {
+    let mut classes = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let b = byte as u8;
+        if b.is_ascii_alphanumeric() || b == b'_' {
+            classes[byte] = NAME | WORD;
+        }
+        if b == b'$' {
+            classes[byte] = NAME;
+        }
+        if b.is_ascii_alphabetic() || matches!(b, b'_' | b'$' | b'%') {
+            classes[byte] |= NAME_START;
+        }
+        byte += 1;
+    }
+    classes
+};
+const NAME: u8 = 1;
+const WORD: u8 = 2;
+const NAME_START: u8 = 4;
+
+fn is(byte: u8, class: u8) -> bool {
+    CLASSES[usize::from(byte)] & class != 0
 }
 
-/// Blanks, comments, `#line` directives and the NUL that some compilers leave at the end.
+/// Whether a name, or `_`, may begin with this byte.
+pub(super) fn starts_name(byte: u8) -> bool {
+    is(byte, NAME_START)
+}
+
+/// Bytes from `at` on that are all of this class.
+fn run_of(bytes: &[u8], at: usize, class: u8) -> usize {
+    let mut end = at;
+    while bytes.get(end).is_some_and(|byte| is(*byte, class)) {
+        end += 1;
+    }
+    end - at
+}
+
+fn split(input: &str, at: usize) -> Lexed<'_> {
+    match input.split_at_checked(at) {
+        Some((taken, rest)) if at > 0 => Ok((rest, taken)),
+        _ => Err(Err::Error(Error::new(input, ErrorKind::TakeWhile1))),
+    }
+}
+
+fn line_end(bytes: &[u8], at: usize) -> usize {
+    bytes.get(at..).and_then(|rest| memchr(b'\n', rest)).map_or(bytes.len(), |length| at + length)
+}
+
+/// Blanks, comments, `#line` directives and the NUL that some compilers leave at the end. A comment that is not closed
+/// goes to the end of the text; `open_comment` tells.
 pub(super) fn trivia(input: &str) -> Lexed<'_> {
-    let blank = take_while1(|c: char| c.is_whitespace() || c == '\0');
-    let line = recognize(pair(alt((tag("//"), tag("#"))), take_while(|c| c != '\n')));
-    let block = recognize((tag("/*"), take_until("*/"), tag("*/")));
-    recognize(many0_count(alt((blank, line, block)))).parse(input)
+    let bytes = input.as_bytes();
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c | 0 => at += 1,
+            b'#' => at = line_end(bytes, at),
+            b'/' => match bytes.get(at + 1) {
+                Some(b'/') => at = line_end(bytes, at),
+                Some(b'*') => at = comment_end(bytes, at).unwrap_or(bytes.len()),
+                _ => break,
+            },
+            0x80.. => match input.get(at..).and_then(|rest| rest.chars().next()) {
+                Some(c) if c.is_whitespace() => at += c.len_utf8(),
+                _ => break,
+            },
+            _ => break,
+        }
+    }
+    let (taken, rest) = input.split_at_checked(at).unwrap_or(("", input));
+    Ok((rest, taken))
+}
+
+/// The end of the comment that begins at `at` with `/*`.
+fn comment_end(bytes: &[u8], at: usize) -> Option<usize> {
+    let inside = at + "/*".len();
+    memmem::find(bytes.get(inside..)?, b"*/").map(|length| inside + length + "*/".len())
+}
+
+/// Where in this trivia a comment begins that is not closed.
+pub(super) fn open_comment(trivia: &str) -> Option<usize> {
+    let bytes = trivia.as_bytes();
+    let mut at = 0;
+    loop {
+        at += memchr::memchr2(b'/', b'#', bytes.get(at..)?)?;
+        match bytes.get(at..at + 2) {
+            Some(b"/*") => match comment_end(bytes, at) {
+                Some(end) => at = end,
+                None => return Some(at),
+            },
+            _ => at = line_end(bytes, at),
+        }
+    }
 }
 
 /// A name: a letter first, or one of `_ $ %` with at least one more character.
 pub(super) fn identifier(input: &str) -> Lexed<'_> {
-    let plain = recognize(pair(satisfy(|c| c.is_ascii_alphabetic()), take_while(is_name_char)));
-    let marked = recognize(pair(one_of("_$%"), take_while1(is_name_char)));
-    alt((plain, marked)).parse(input)
+    let bytes = input.as_bytes();
+    let marked = match bytes.first() {
+        Some(b'_' | b'$' | b'%') => true,
+        Some(first) if first.is_ascii_alphabetic() => false,
+        _ => return split(input, 0),
+    };
+    let more = run_of(bytes, 1, NAME);
+    split(input, if marked && more == 0 { 0 } else { 1 + more })
 }
 
 /// One dot word of an opcode without its dot: `u32`, `2d`, `L2::cache_hint`.
 pub(super) fn dot_word(input: &str) -> Lexed<'_> {
-    let part = |i| take_while1(|c: char| c.is_ascii_alphanumeric() || c == '_').parse(i);
-    recognize(pair(part, many0_count(preceded(tag("::"), part)))).parse(input)
+    let bytes = input.as_bytes();
+    let mut end = run_of(bytes, 0, WORD);
+    while end > 0 && bytes.get(end..end + 2) == Some(b"::") {
+        match run_of(bytes, end + 2, WORD) {
+            0 => break,
+            more => end += 2 + more,
+        }
+    }
+    split(input, end)
 }
 
 /// A directive's name with its dot.
 pub(super) fn directive_name(input: &str) -> Lexed<'_> {
-    recognize(pair(char('.'), dot_word)).parse(input)
+    recognize((char('.'), dot_word)).parse(input)
 }
 
 /// A double-quoted text with its quotes.
@@ -55,7 +158,25 @@ pub(super) enum Number {
 
 /// Any literal number without a sign.
 pub(super) fn number(input: &str) -> Lexed<'_, Number> {
-    alt((float_bits, decimal_float, integer)).parse(input)
+    small(input).or_else(|_| alt((float_bits, decimal_float, integer)).parse(input))
+}
+
+/// A decimal of a few digits, as most are.
+fn small(input: &str) -> Lexed<'_, Number> {
+    let bytes = input.as_bytes();
+    let mut number = 0u64;
+    let mut at = 0;
+    while let Some(digit) = bytes.get(at).filter(|byte| byte.is_ascii_digit()) {
+        number = number * 10 + u64::from(digit - b'0');
+        at += 1;
+        if at > 18 {
+            return Err(Err::Error(Error::new(input, ErrorKind::Digit)));
+        }
+    }
+    let octal = at > 1 && bytes.first() == Some(&b'0');
+    let more = bytes.get(at).is_some_and(|byte| is(*byte, NAME) || *byte == b'.');
+    let (rest, _) = split(input, if octal || more { 0 } else { at })?;
+    Ok((rest, Number::Int(number.into())))
 }
 
 fn float_bits(input: &str) -> Lexed<'_, Number> {
@@ -87,17 +208,59 @@ fn integer(input: &str) -> Lexed<'_, Number> {
     (alt((hex, binary, octal, decimal)), suffix).map(|(number, ())| number).parse(input)
 }
 
+/// The arguments of a directive that has no `;` (`.version`, `.target`, `.loc` and so on): numbers, texts and names. A
+/// name belongs to them at the start, behind a comma and behind `function_name`; any other begins a statement.
+pub(super) fn line_arguments(input: &str) -> Lexed<'_> {
+    #[derive(PartialEq)]
+    enum Last {
+        Joint,
+        Value,
+        Keyword,
+    }
+    let (mut end, mut at, mut last) = (0, 0, Last::Joint);
+    loop {
+        let rest = input.get(at..).unwrap_or("");
+        let bytes = rest.as_bytes();
+        let (length, now) = match bytes.first() {
+            Some(b' ' | b'\t') => {
+                at += 1;
+                continue;
+            }
+            // `8.0` counts as a number here.
+            Some(digit) if digit.is_ascii_digit() => {
+                let length = bytes.iter().take_while(|byte| is(**byte, NAME) || **byte == b'.').count();
+                (length, Last::Value)
+            }
+            Some(b',' | b'+') => (1, Last::Joint),
+            Some(b'"') => (string(rest).map_or(0, |(_, text)| text.len()), Last::Value),
+            Some(byte) if starts_name(*byte) && last != Last::Value => {
+                let name = identifier(rest).map_or("", |(_, name)| name);
+                let keyword = matches!(name, "function_name" | "inlined_at");
+                (name.len(), if keyword { Last::Keyword } else { Last::Value })
+            }
+            _ => {
+                let skipped = trivia(rest).map_or(0, |(_, skipped)| skipped.len());
+                if skipped > 0 {
+                    at += skipped;
+                    continue;
+                }
+                (0, Last::Value)
+            }
+        };
+        if length == 0 {
+            break;
+        }
+        at += length;
+        (end, last) = (at, now);
+    }
+    let (taken, rest) = input.split_at_checked(end).unwrap_or(("", input));
+    Ok((rest, taken))
+}
+
 /// The rest of the line, without its break.
 pub(super) fn rest_of_line(input: &str) -> Lexed<'_> {
     take_while(|c| c != '\n' && c != '\r').parse(input)
 }
-
-/// Whether nothing is left.
-pub(super) fn at_end(input: &str) -> bool {
-    let end: IResult<&str, &str> = eof(input);
-    end.is_ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

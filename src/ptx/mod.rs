@@ -4,12 +4,20 @@
 //! rewriting is editing that text (`instrument::edit`).
 
 pub mod ast;
+mod directives;
+mod foreign;
 mod lex;
 mod lines;
+mod list;
+mod names;
 mod parse;
+mod special;
 
-pub use lines::{InlineFrame, LineTable, SourceLoc};
-pub use parse::{Parsed, SyntaxError, parse};
+pub use foreign::{Foreign, foreign};
+pub use lines::{InlineFrame, Line, LineTable, Place, SourceLoc};
+pub use list::List;
+pub use names::{NameError, check_names};
+pub use parse::{MAX_ERRORS, Parsed, SyntaxError, parse};
 
 /// Bytes of a scalar type, given with or without its dot; `None` for types without a size (`pred`, opaque ones).
 pub fn type_bytes(ty: &str) -> Option<u32> {

@@ -63,7 +63,7 @@ pub fn write_sites(program: Program<'_>, to: &mut dyn Write) -> io::Result<()> {
         },
         width: site.access().map(|access| access.bytes()),
         source: site.loc.as_ref().map(|loc| Source {
-            file: loc.file.clone(),
+            file: loc.file.to_string(),
             line: loc.line,
             column: loc.column,
         }),

@@ -133,19 +133,33 @@ fn places(labels: &[Label]) -> Vec<Element<'_>> {
                         done[other] = true;
                     }
                 }
-                elements.push(snippet(file, &together));
+                elements.extend(snippet(file, &together));
             }
         }
     }
     elements
 }
 
-fn snippet<'l>(file: &'l SourceFile, labels: &[(Span, &'l Label)]) -> Element<'l> {
+/// Bytes of a snippet beyond which only what is around its first label is shown: a line may be as long as the file.
+const LONG: usize = 16 << 10;
+
+/// Bytes shown of what is that long.
+const WINDOW: usize = 200;
+
+fn snippet<'l>(file: &'l SourceFile, labels: &[(Span, &'l Label)]) -> Vec<Element<'l>> {
     let all = labels.iter().map(|(span, _)| *span).reduce(Span::to).unwrap_or_default();
-    let first = file.line_col(all.start).line;
-    let start = file.line_span(first).unwrap_or_default().start as usize;
-    let end = file.line_span(file.line_col(all.end).line).unwrap_or_default().end as usize;
-    let text = file.text().get(start..end.max(start)).unwrap_or("");
+    let position = file.line_col(all.start);
+    let first = position.line;
+    let mut start = file.line_span(first).unwrap_or_default().start as usize;
+    let mut end = file.line_span(file.line_col(all.end).line).unwrap_or_default().end as usize;
+    let cut = end.saturating_sub(start) > LONG;
+    if cut {
+        let boundary = |at: usize| (0..=at).rev().find(|at| file.text().is_char_boundary(*at)).unwrap_or(0);
+        start = boundary((all.start as usize).saturating_sub(WINDOW / 2).max(start));
+        end = boundary((start + WINDOW).min(end));
+    }
+    // A carriage return belongs to the end of its line; anywhere else it moves the cursor.
+    let text = file.text().get(start..end.max(start)).unwrap_or("").replace('\r', " ");
     let inside = |offset: u32| {
         let mut offset = (offset as usize).saturating_sub(start).min(text.len());
         while !text.is_char_boundary(offset) {
@@ -154,12 +168,15 @@ fn snippet<'l>(file: &'l SourceFile, labels: &[(Span, &'l Label)]) -> Element<'l
         offset
     };
     let path = file.path().to_string_lossy().into_owned();
-    let snippet = Snippet::source(text).line_start(first as usize).path(path);
+    // The column counts from the line's start, which is not shown when it is cut.
+    let origin = Origin::path(path.clone()).line(first as usize).char_column(position.column as usize);
     let annotations = labels.iter().map(|(span, label)| {
         let kind = if label.primary { AnnotationKind::Primary } else { AnnotationKind::Context };
         kind.span(inside(span.start)..inside(span.end)).label(label.text.as_str())
     });
-    snippet.annotations(annotations).into()
+    let annotations: Vec<_> = annotations.collect();
+    let snippet = Snippet::source(text).line_start(first as usize).annotations(annotations);
+    if cut { vec![origin.into(), snippet.into()] } else { vec![snippet.path(path).into()] }
 }
 
 #[cfg(test)]

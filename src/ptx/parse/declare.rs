@@ -1,7 +1,8 @@
 //! Variables, parameters and initialisers.
 
+use super::error::Context;
 use super::{Parser, Result};
-use crate::ptx::ast::{Init, InitValue, VarSpace, Variable, Word};
+use crate::ptx::ast::{Init, InitValue, SymbolValue, VarSpace, Variable, Word};
 use crate::ptx::lex::{self, Number};
 use crate::span::Span;
 
@@ -15,9 +16,14 @@ fn space_of(name: &str) -> Option<VarSpace> {
         ".const" => VarSpace::Const,
         ".param" | ".param::entry" | ".param::func" => VarSpace::Param,
         ".reg" => VarSpace::Reg,
-        ".tex" => VarSpace::Tex,
+        ".tex" | ".surf" => VarSpace::Tex,
         _ => return None,
     })
+}
+
+/// Whether a directive begins a variable declaration.
+pub(super) fn starts_variable(name: &str) -> bool {
+    space_of(name).is_some()
 }
 
 /// What stands before the names of a declaration.
@@ -32,69 +38,62 @@ struct Prefix<'a> {
 }
 
 impl<'a> Parser<'a> {
-    /// Whether a variable declaration comes next.
-    pub(super) fn starts_variable(&self) -> bool {
-        lex::directive_name(self.rest()).is_ok_and(|(_, name)| space_of(name).is_some())
-    }
-
-    /// Takes `.extern` and its like.
-    pub(super) fn linkage(&mut self) -> Option<Word<'a>> {
-        self.skip_trivia();
-        let (_, name) = lex::directive_name(self.rest()).ok()?;
-        if LINKAGE.contains(&name) { self.take_word(lex::directive_name) } else { None }
-    }
-
     /// One declaration with all its names, up to and including `;`.
-    pub(super) fn variables(&mut self, context: &str) -> Result<Vec<Variable<'a>>> {
-        let prefix = self.prefix(context)?;
-        let mut variables = Vec::new();
+    pub(super) fn variables(
+        &mut self,
+        context: Context<'a>,
+        mut out: impl FnMut(Variable<'a>),
+    ) -> Result<()> {
+        self.context = context;
+        let prefix = self.prefix()?;
         loop {
-            variables.push(self.declarator(&prefix, context)?);
-            if self.eat(",").is_none() {
-                break;
+            let mut variable = self.declarator(&prefix)?;
+            if self.eat(b',').is_some() {
+                out(variable);
+                continue;
             }
+            self.end_statement()?;
+            variable.span.end = variable.span.end.max(Span::at(self.end_of_last).end);
+            out(variable);
+            return Ok(());
         }
-        self.end_statement(context)?;
-        if let Some(last) = variables.last_mut() {
-            last.span.end = last.span.end.max(Span::at(self.end_of_last).end);
-        }
-        Ok(variables)
     }
 
     /// `(param, param)`, parentheses included.
-    pub(super) fn parameters(&mut self, context: &str) -> Result<Vec<Variable<'a>>> {
-        self.expect("(", context)?;
-        let mut parameters = Vec::new();
-        if self.eat(")").is_some() {
-            return Ok(parameters);
+    pub(super) fn parameter_list(&mut self, out: &mut Vec<Variable<'a>>) -> Result<()> {
+        self.expect(b'(')?;
+        if self.eat(b')').is_some() {
+            return Ok(());
         }
         loop {
-            let prefix = self.prefix(context)?;
-            parameters.push(self.declarator(&prefix, context)?);
-            if self.eat(",").is_none() {
+            let prefix = self.prefix()?;
+            let parameter = self.declarator(&prefix)?;
+            out.push(parameter);
+            if self.eat(b',').is_none() {
                 break;
             }
         }
-        if self.eat(")").is_none() {
-            return self.fail("`,` or `)`", context);
-        }
-        Ok(parameters)
+        out.shrink_to_fit();
+        if self.eat(b')').is_none() { self.fail("`,` or `)`") } else { Ok(()) }
     }
 
-    fn prefix(&mut self, context: &str) -> Result<Prefix<'a>> {
-        let linkage = self.linkage();
+    fn prefix(&mut self) -> Result<Prefix<'a>> {
+        let mut linkage = None;
+        while self.directive_ahead().is_some_and(|name| LINKAGE.contains(&name)) {
+            linkage = linkage.or(self.take_word(lex::directive_name));
+        }
         self.skip_trivia();
         let start = linkage.map_or(self.pos, |word| word.span.start as usize);
         let (mut space, mut align, mut vector, mut ptr) = (None, None, 1, false);
         loop {
             let Some(word) = self.take_word(lex::directive_name) else {
-                return self.fail("a type such as `.b32`", context);
+                return self.fail("a type such as `.b32`");
             };
             match word.text {
                 // `.ptr .global .align 16` of a kernel parameter describes what it points to.
                 ".ptr" => ptr = true,
                 ".align" => {
-                    let value = self.constant(context)?;
+                    let value = self.constant()?;
                     if !ptr {
                         align = u64::try_from(value).ok();
                     }
@@ -102,68 +101,81 @@ impl<'a> Parser<'a> {
                 ".v2" => vector = 2,
                 ".v4" => vector = 4,
                 ".v8" => vector = 8,
-                ".attribute" => self.skip_parentheses(context)?,
-                name if space.is_none() && space_of(name).is_some() => space = space_of(name),
-                name if space_of(name).is_some() => {}
-                _ if ptr_type_follows(self.rest()) => {}
-                _ => {
-                    // `.param .u64 .ptr .global .align 8 name`: the attributes may follow the type.
-                    let mut attribute = self.take_attribute(context)?;
-                    while let Some(found) = attribute {
-                        ptr |= found;
-                        attribute = self.take_attribute(context)?;
+                ".attribute" => self.skip_parentheses()?,
+                name => match space_of(name) {
+                    Some(found) => {
+                        // `.const[2]`, the banks of PTX 1.
+                        if found == VarSpace::Const && self.is_next("[") {
+                            self.bank()?;
+                        }
+                        space = space.or(Some(found));
                     }
-                    let space = space.unwrap_or(VarSpace::Param);
-                    return Ok(Prefix { linkage, space, align, vector, ty: word, ptr, start });
-                }
+                    None if self.type_follows() => {}
+                    None => {
+                        // `.param .u64 .ptr .global .align 8 name`: the attributes may follow the type.
+                        while let Some(attribute) = self.take_word(lex::directive_name) {
+                            match attribute.text {
+                                ".ptr" => ptr = true,
+                                ".align" => {
+                                    let value = self.constant()?;
+                                    if !ptr {
+                                        align = align.or(u64::try_from(value).ok());
+                                    }
+                                }
+                                _ => {}
+                            }
+                        }
+                        let space = space.unwrap_or(VarSpace::Param);
+                        return Ok(Prefix { linkage, space, align, vector, ty: word, ptr, start });
+                    }
+                },
             }
         }
     }
 
-    /// Takes one attribute behind the type; tells whether it was `.ptr`.
-    fn take_attribute(&mut self, context: &str) -> Result<Option<bool>> {
-        let Some(word) = self.take_word(lex::directive_name) else { return Ok(None) };
-        match word.text {
-            ".ptr" => Ok(Some(true)),
-            ".align" => {
-                self.constant(context)?;
-                Ok(Some(false))
+    /// Whether a type comes next, so that the dot word just read was none.
+    fn type_follows(&mut self) -> bool {
+        self.directive_ahead().is_some_and(|name| crate::ptx::type_bytes(name).is_some())
+    }
+
+    /// `( ... )`, with parentheses inside.
+    pub(super) fn skip_parentheses(&mut self) -> Result<()> {
+        self.expect(b'(')?;
+        let mut open = 1u32;
+        while open > 0 {
+            match self.peek() {
+                None | Some(b';' | b'{' | b'}') => return self.fail("`)`"),
+                Some(b'(') => open = open.saturating_add(1),
+                Some(b')') => open -= 1,
+                Some(_) => {}
             }
-            _ => Ok(Some(false)),
+            self.step();
         }
+        Ok(())
     }
 
-    fn skip_parentheses(&mut self, context: &str) -> Result<()> {
-        self.expect("(", context)?;
-        while !matches!(self.peek(), None | Some(')' | ';' | '{' | '}')) {
-            self.pos += self.peek().map_or(0, char::len_utf8);
-        }
-        self.expect(")", context).map(drop)
-    }
-
-    fn declarator(&mut self, prefix: &Prefix<'a>, context: &str) -> Result<Variable<'a>> {
-        // An unnamed parameter is legal in prototypes.
+    fn declarator(&mut self, prefix: &Prefix<'a>) -> Result<Variable<'a>> {
         let name = match self.take_word(lex::identifier) {
             Some(name) => name,
-            None => match self.eat("_") {
-                Some(span) => Word { text: "_", span },
-                None => return self.fail("a name", context),
-            },
+            // An unnamed parameter is legal in prototypes.
+            None if self.peek() == Some(b'_') => self.sink()?,
+            None => return self.fail("a name"),
         };
         let mut dims = Vec::new();
-        while self.eat("[").is_some() {
-            if self.eat("]").is_some() {
+        while self.eat(b'[').is_some() {
+            if self.eat(b']').is_some() {
                 dims.push(None);
                 continue;
             }
-            let value = self.constant(context)?;
+            let value = self.constant()?;
             dims.push(Some(u64::try_from(value).unwrap_or(0)));
-            self.expect("]", context)?;
+            self.expect(b']')?;
         }
-        let init = match self.eat("=") {
-            Some(_) => Some(self.initialiser(context)?),
+        let init = match self.eat(b'=') {
+            Some(_) => Some(self.initialiser()?),
             None => None,
         };
+        dims.shrink_to_fit();
         Ok(Variable {
             linkage: prefix.linkage,
             space: prefix.space,
@@ -178,99 +190,89 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn initialiser(&mut self, context: &str) -> Result<Init<'a>> {
+    fn initialiser(&mut self) -> Result<Init<'a>> {
         self.skip_trivia();
         let start = self.pos;
         let mut values = Vec::new();
-        self.init_values(&mut values, context)?;
+        self.init_values(&mut values)?;
+        values.shrink_to_fit();
         Ok(Init { values, span: Span::new(start, self.end_of_last) })
     }
 
-    fn init_values(&mut self, values: &mut Vec<InitValue<'a>>, context: &str) -> Result<()> {
-        if self.eat("{").is_none() {
-            let value = self.init_value(context)?;
+    fn init_values(&mut self, values: &mut Vec<InitValue<'a>>) -> Result<()> {
+        if self.eat(b'{').is_none() {
+            let value = self.init_value()?;
             values.push(value);
             return Ok(());
         }
-        self.nested(context, |p| {
-            if p.eat("}").is_some() {
+        self.nested(|p| {
+            if p.eat(b'}').is_some() {
                 return Ok(());
             }
             loop {
-                p.init_values(values, context)?;
-                if p.eat(",").is_none() {
+                p.init_values(values)?;
+                if p.eat(b',').is_none() {
                     break;
                 }
             }
-            if p.eat("}").is_none() {
-                return p.fail("`,` or `}`", context);
-            }
-            Ok(())
+            if p.eat(b'}').is_none() { p.fail("`,` or `}`") } else { Ok(()) }
         })
     }
 
-    fn init_value(&mut self, context: &str) -> Result<InitValue<'a>> {
+    fn init_value(&mut self) -> Result<InitValue<'a>> {
         self.skip_trivia();
-        let negative = self.rest().starts_with('-');
-        let digits = self.rest()[usize::from(negative)..].trim_start();
-        match lex::number(digits) {
-            Ok((rest, Number::F32(bits))) => {
-                self.pos = self.text.len() - rest.len();
-                self.end_of_last = self.pos;
-                return Ok(InitValue::F32(bits ^ (u32::from(negative) << 31)));
-            }
-            Ok((rest, Number::F64(bits))) => {
-                self.pos = self.text.len() - rest.len();
-                self.end_of_last = self.pos;
-                return Ok(InitValue::F64(bits ^ (u64::from(negative) << 63)));
-            }
-            // `0xFF00(sym)` masks a byte of an address; the mask is kept out of the tree, the text has it.
-            Ok((rest, Number::Int(_))) if rest.trim_start().starts_with('(') && !negative => {
-                self.pos = self.text.len() - rest.len();
-                return self.symbol_in_parentheses(false, context);
-            }
+        match self.float() {
+            Some((Number::F32(bits), _)) => return Ok(InitValue::F32(bits)),
+            Some((Number::F64(bits), _)) => return Ok(InitValue::F64(bits)),
             _ => {}
         }
-        if lex::identifier(self.rest()).is_ok() {
-            let word = self.identifier("a value", context)?;
-            if word.text == "generic" && self.peek() == Some('(') {
-                return self.symbol_in_parentheses(true, context);
-            }
-            if word.text == "WARP_SZ" {
-                return Ok(InitValue::Int(32));
-            }
-            let offset = self.optional_offset(context)?;
-            return Ok(InitValue::Symbol { name: word, offset, generic: false });
+        // `0xFF00(sym)`: a byte of an address.
+        if let Ok((rest, Number::Int(mask))) = lex::number(self.rest())
+            && rest.starts_with([' ', '\t', '('])
+            && rest.trim_start().starts_with('(')
+        {
+            self.take(lex::number);
+            return self.symbol_in_parentheses(false, Some(mask as u64));
         }
-        self.constant(context).map(InitValue::Int)
+        match lex::identifier(self.rest()) {
+            Ok((_, "WARP_SZ")) | Err(_) => self.constant().map(|value| InitValue::Int(value.into())),
+            Ok((_, "generic")) => {
+                self.take_word(lex::identifier);
+                self.symbol_in_parentheses(true, None)
+            }
+            Ok(_) => {
+                let name = self.identifier("a value")?;
+                if self.eat(b'=').is_some() {
+                    // A property of a sampler, such as `filter_mode = nearest`.
+                    return self.init_value();
+                }
+                let offset = self.optional_offset()?;
+                let symbol = SymbolValue { name, offset, generic: false, mask: None };
+                Ok(InitValue::Symbol(Box::new(symbol)))
+            }
+        }
     }
 
-    fn symbol_in_parentheses(&mut self, generic: bool, context: &str) -> Result<InitValue<'a>> {
-        self.expect("(", context)?;
-        let mut name = self.identifier("a symbol", context)?;
+    fn symbol_in_parentheses(&mut self, generic: bool, mask: Option<u64>) -> Result<InitValue<'a>> {
+        self.expect(b'(')?;
+        let mut name = self.identifier("a symbol")?;
         let mut generic = generic;
-        let nested = name.text == "generic" && self.eat("(").is_some();
-        if nested {
-            name = self.identifier("a symbol", context)?;
-            self.expect(")", context)?;
+        if name.text == "generic" && self.eat(b'(').is_some() {
+            name = self.identifier("a symbol")?;
+            self.expect(b')')?;
             generic = true;
         }
-        let inner = self.optional_offset(context)?;
-        self.expect(")", context)?;
-        let outer = self.optional_offset(context)?;
-        Ok(InitValue::Symbol { name, offset: inner.wrapping_add(outer), generic })
+        let inner = self.optional_offset()?;
+        self.expect(b')')?;
+        let outer = self.optional_offset()?;
+        let symbol = SymbolValue { name, offset: inner.wrapping_add(outer), generic, mask };
+        Ok(InitValue::Symbol(Box::new(symbol)))
     }
 
-    fn optional_offset(&mut self, context: &str) -> Result<i64> {
+    fn optional_offset(&mut self) -> Result<i64> {
         match self.peek() {
-            Some('+' | '-') => self.constant(context).map(|value| value as i64),
+            Some(b'+' | b'-') => self.constant().map(|value| value as i64),
             _ => Ok(0),
         }
     }
-}
-
-/// Whether another dot word follows at once, so that the one just read was not the type.
-fn ptr_type_follows(rest: &str) -> bool {
-    let after = lex::trivia(rest).map_or(rest, |(rest, _)| rest);
-    lex::directive_name(after).is_ok_and(|(_, name)| crate::ptx::type_bytes(name).is_some())
 }

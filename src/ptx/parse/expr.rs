@@ -25,68 +25,86 @@ const OPERATORS: [(&str, u8); 18] = [
     ("%", 10),
 ];
 
-impl<'a> Parser<'a> {
+impl Parser<'_> {
     /// A whole constant expression, `?:` included.
-    pub(super) fn constant(&mut self, context: &str) -> Result<i128> {
-        self.nested(context, |p| {
-            let condition = p.binary(0, context)?;
-            if p.eat("?").is_none() {
+    pub(super) fn constant(&mut self) -> Result<i128> {
+        // Nearly all are one number.
+        if let Some(number) = self.plain_number() {
+            return Ok(number);
+        }
+        self.nested(|p| {
+            let condition = p.binary(0)?;
+            if p.eat(b'?').is_none() {
                 return Ok(condition);
             }
-            let yes = p.constant(context)?;
-            p.expect(":", context)?;
-            let no = p.constant(context)?;
+            let yes = p.constant()?;
+            p.expect(b':')?;
+            let no = p.constant()?;
             Ok(if condition != 0 { yes } else { no })
         })
     }
 
-    fn binary(&mut self, min: u8, context: &str) -> Result<i128> {
-        let mut left = self.unary(context)?;
+    /// A number with its sign that is the whole expression.
+    fn plain_number(&mut self) -> Option<i128> {
+        let first = self.peek()?;
+        let from = self.pos + usize::from(matches!(first, b'+' | b'-'));
+        let (rest, Number::Int(number)) = lex::number(self.text.get(from..)?).ok()? else { return None };
+        if !matches!(rest.as_bytes().first(), Some(b']' | b',' | b';' | b'}' | b')')) {
+            return None;
+        }
+        self.pos = self.text.len() - rest.len();
+        self.end_of_last = self.pos;
+        Some(if first == b'-' { number.wrapping_neg() } else { number })
+    }
+
+    fn binary(&mut self, min: u8) -> Result<i128> {
+        let mut left = self.unary()?;
         loop {
             self.skip_trivia();
             // `%` followed by a name is a register, not a remainder.
             let register = lex::identifier(self.rest()).is_ok();
-            let found = OPERATORS.iter().find(|(text, _)| !register && self.rest().starts_with(text));
+            let found = OPERATORS.iter().find(|(text, _)| !register && self.is_next(text));
             let Some(&(text, strength)) = found.filter(|(_, strength)| *strength > min) else {
                 return Ok(left);
             };
-            self.eat(text);
-            let right = self.nested(context, |p| p.binary(strength, context))?;
+            self.pos += text.len();
+            self.end_of_last = self.pos;
+            let right = self.nested(|p| p.binary(strength))?;
             left = apply(text, left, right);
         }
     }
 
-    fn unary(&mut self, context: &str) -> Result<i128> {
-        self.nested(context, |p| {
-            if p.eat("-").is_some() {
-                return Ok(p.unary(context)?.wrapping_neg());
+    fn unary(&mut self) -> Result<i128> {
+        self.nested(|p| {
+            if p.eat(b'-').is_some() {
+                return Ok(p.unary()?.wrapping_neg());
             }
-            if p.eat("+").is_some() {
-                return p.unary(context);
+            if p.eat(b'+').is_some() {
+                return p.unary();
             }
-            if p.eat("~").is_some() {
-                return Ok(!p.unary(context)?);
+            if p.eat(b'~').is_some() {
+                return Ok(!p.unary()?);
             }
-            if p.eat("!").is_some() {
-                return Ok(i128::from(p.unary(context)? == 0));
+            if p.eat(b'!').is_some() {
+                return Ok(i128::from(p.unary()? == 0));
             }
-            if p.eat("(").is_some() {
+            if p.eat(b'(').is_some() {
                 if let Some(cast) = p.take_word(lex::directive_name) {
-                    p.expect(")", context)?;
-                    let inner = p.unary(context)?;
+                    p.expect(b')')?;
+                    let inner = p.unary()?;
                     return Ok(cast_to(cast.text, inner));
                 }
-                let inner = p.constant(context)?;
-                p.expect(")", context)?;
+                let inner = p.constant()?;
+                p.expect(b')')?;
                 return Ok(inner);
             }
-            if let Some(word) = p.take_word(|i| nom::bytes::complete::tag("WARP_SZ")(i)) {
-                debug_assert_eq!(word.text, "WARP_SZ");
+            if let Ok((_, "WARP_SZ")) = lex::identifier(p.rest()) {
+                p.take_word(lex::identifier);
                 return Ok(32);
             }
             match p.take(lex::number) {
                 Some((Number::Int(value), _)) => Ok(value),
-                _ => p.fail("a constant", context),
+                _ => p.fail("a constant"),
             }
         })
     }

@@ -1,9 +1,12 @@
-//! The parser: recursive descent over the lexer's words. It never fails; it returns a tree and every syntax error.
+//! The parser: recursive descent over the lexer's words. It never fails; it returns a tree and the syntax errors.
 //!
 //! Recovery: an error inside a statement drops that statement up to its `;` (or to a brace), and a `;` that is
 //! missing at the end of a line costs nothing but the report, so one slip does not hide the next.
+//!
+//! Every step looks at a byte a bounded number of times, so that time and memory are linear in the text, whatever it is.
 
 mod declare;
+mod error;
 mod expr;
 mod item;
 mod operand;
@@ -12,35 +15,34 @@ mod statement;
 use super::ast::{Module, Word};
 use super::lex;
 use crate::span::Span;
+use error::Context;
+pub use error::{MAX_ERRORS, SyntaxError};
 
-/// A syntax error, as data.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("expected {expected}, found {found}")]
-pub struct SyntaxError {
-    /// The offending token, or the place after the last good one when something is missing.
-    pub span: Span,
-    /// What would have been right.
-    pub expected: String,
-    /// What stands there: a token in backticks or `end of file`.
-    pub found: String,
-    /// The statement or declaration it is in, such as "the operands of `add.s32`".
-    pub context: String,
-}
-
-/// What parsing gives: always a tree, with all errors.
+/// What parsing gives: always a tree, with the errors.
 #[derive(Clone, Debug, Default)]
 pub struct Parsed<'a> {
     /// The tree of all that could be read.
     pub module: Module<'a>,
-    /// Every syntax error in order.
+    /// The syntax errors in the order they were met, at most `MAX_ERRORS`.
     pub errors: Vec<SyntaxError>,
+    /// How many more there were.
+    pub more_errors: usize,
 }
 
 /// Parses a PTX module.
 pub fn parse(text: &str) -> Parsed<'_> {
-    let mut parser = Parser { text, pos: 0, end_of_last: 0, errors: Vec::new(), depth: 0 };
+    let mut parser = Parser {
+        text,
+        pos: 0,
+        end_of_last: 0,
+        context: Context::Is("the module"),
+        errors: Vec::new(),
+        more_errors: 0,
+        unclosed_at: None,
+        depth: 0,
+    };
     let module = parser.module();
-    Parsed { module, errors: parser.errors }
+    Parsed { module, errors: parser.errors, more_errors: parser.more_errors }
 }
 
 /// Nesting beyond this is an error: it is deeper than any compiler writes and keeps the stack bounded.
@@ -57,7 +59,12 @@ struct Parser<'a> {
     pos: usize,
     /// End of the last token taken, so that "missing" can point behind it.
     end_of_last: usize,
+    /// What is being read, for errors.
+    context: Context<'a>,
     errors: Vec<SyntaxError>,
+    more_errors: usize,
+    /// Where the last missing `}` was reported, so that it is reported once for all scopes that it leaves open.
+    unclosed_at: Option<usize>,
     depth: u32,
 }
 
@@ -66,24 +73,58 @@ impl<'a> Parser<'a> {
         self.text.get(self.pos..).unwrap_or("")
     }
 
+    fn slice(&self, start: usize, end: usize) -> &'a str {
+        self.text.get(start..end).unwrap_or("")
+    }
+
+    #[inline]
     fn skip_trivia(&mut self) {
-        if let Ok((_, skipped)) = lex::trivia(self.rest()) {
-            self.pos += skipped.len();
+        let bytes = self.text.as_bytes();
+        loop {
+            match bytes.get(self.pos) {
+                Some(b' ' | b'\t' | b'\n' | b'\r') => self.pos += 1,
+                Some(b'/' | b'#' | 0 | 0x0b | 0x0c | 0x80..) => return self.skip_rare_trivia(),
+                _ => return,
+            }
         }
     }
 
-    /// What comes next after trivia.
-    fn peek(&mut self) -> Option<char> {
+    #[cold]
+    fn skip_rare_trivia(&mut self) {
+        let Ok((rest, skipped)) = lex::trivia(self.rest()) else { return };
+        let start = self.pos;
+        self.pos += skipped.len();
+        if rest.is_empty()
+            && let Some(at) = lex::open_comment(skipped)
+        {
+            self.unclosed_comment(Span::new(start + at, start + at + "/*".len()));
+        }
+    }
+
+    /// The byte that comes next after trivia.
+    #[inline]
+    fn peek(&mut self) -> Option<u8> {
         self.skip_trivia();
-        self.rest().chars().next()
+        self.text.as_bytes().get(self.pos).copied()
     }
 
     fn at_end(&mut self) -> bool {
-        self.skip_trivia();
-        lex::at_end(self.rest())
+        self.peek().is_none()
+    }
+
+    /// Whether the text of a token comes next, where `peek` has been.
+    fn is_next(&self, text: &str) -> bool {
+        self.text.as_bytes().get(self.pos..).is_some_and(|rest| rest.starts_with(text.as_bytes()))
+    }
+
+    /// Goes over one character.
+    fn step(&mut self) {
+        self.pos += self.rest().chars().next().map_or(0, char::len_utf8);
+        self.end_of_last = self.pos;
     }
 
     /// Takes what a nom parser accepts, trivia before it skipped.
+    #[inline]
     fn take<T>(&mut self, parser: impl Fn(&'a str) -> nom::IResult<&'a str, T>) -> Option<(T, Span)> {
         self.skip_trivia();
         let (rest, out) = parser(self.rest()).ok()?;
@@ -93,103 +134,89 @@ impl<'a> Parser<'a> {
         Some((out, Span::new(start, self.pos)))
     }
 
+    #[inline]
     fn take_word(&mut self, parser: impl Fn(&'a str) -> nom::IResult<&'a str, &'a str>) -> Option<Word<'a>> {
         self.take(parser).map(|(text, span)| Word { text, span })
     }
 
-    /// Takes a punctuation text if it comes next.
-    fn eat(&mut self, text: &str) -> Option<Span> {
-        self.skip_trivia();
-        if !self.rest().starts_with(text) {
+    /// Takes a mark if it comes next.
+    #[inline]
+    fn eat(&mut self, mark: u8) -> Option<Span> {
+        if self.peek() != Some(mark) {
             return None;
         }
-        let span = Span::new(self.pos, self.pos + text.len());
-        self.pos += text.len();
+        let span = Span::new(self.pos, self.pos + 1);
+        self.pos += 1;
         self.end_of_last = self.pos;
         Some(span)
     }
 
-    fn expect(&mut self, text: &str, context: &str) -> Result<Span> {
-        match self.eat(text) {
+    fn expect(&mut self, mark: u8) -> Result<Span> {
+        match self.eat(mark) {
             Some(span) => Ok(span),
-            None => self.fail(&format!("`{text}`"), context),
+            None => self.fail(format_args!("`{}`", char::from(mark))),
         }
     }
 
-    fn identifier(&mut self, what: &str, context: &str) -> Result<Word<'a>> {
+    #[inline]
+    fn identifier(&mut self, what: &'static str) -> Result<Word<'a>> {
         match self.take_word(lex::identifier) {
             Some(word) => Ok(word),
-            None => self.fail(what, context),
+            None => self.fail(what),
         }
     }
 
-    /// The token that comes next, for messages.
-    fn next_token(&mut self) -> (Span, String) {
-        self.skip_trivia();
-        let (start, rest) = (self.pos, self.rest());
-        let token = lex::identifier(rest)
-            .or_else(|_| lex::directive_name(rest))
-            .or_else(|_| lex::string(rest))
-            .map(|(_, token)| token)
-            .ok()
-            .or_else(|| lex::number(rest).ok().map(|(after, _)| &rest[..rest.len() - after.len()]))
-            .or_else(|| rest.chars().next().map(|c| &rest[..c.len_utf8()]));
-        match token {
-            Some(token) => (Span::new(start, start + token.len()), format!("`{}`", token.escape_debug())),
-            None => (Span::at(self.text.len()), "end of file".into()),
+    /// The name of the directive that comes next.
+    fn directive_ahead(&mut self) -> Option<&'a str> {
+        match self.peek() {
+            Some(b'.') => lex::directive_name(self.rest()).ok().map(|(_, name)| name),
+            _ => None,
         }
-    }
-
-    /// Records an error at the next token.
-    fn fail<T>(&mut self, expected: &str, context: &str) -> Result<T> {
-        let (span, found) = self.next_token();
-        self.errors.push(SyntaxError { span, expected: expected.into(), found, context: context.into() });
-        Err(Failed)
     }
 
     /// Takes the `;` that ends a statement. One that is missing at the end of its line is reported behind the last
     /// token and otherwise taken as written.
-    fn end_statement(&mut self, context: &str) -> Result<()> {
-        if self.eat(";").is_some() {
-            return Ok(());
+    #[inline]
+    fn end_statement(&mut self) -> Result<()> {
+        if self.eat(b';').is_some() { Ok(()) } else { self.missing_semicolon() }
+    }
+
+    #[cold]
+    fn missing_semicolon(&mut self) -> Result<()> {
+        if !self.starts_line() {
+            return self.fail("`;`");
         }
-        let gap = self.text.get(self.end_of_last..self.pos).unwrap_or("");
-        let starts_line = gap.contains('\n') || self.rest().is_empty();
-        if !starts_line {
-            return self.fail("`;`", context);
-        }
-        let (_, found) = self.next_token();
-        self.errors.push(SyntaxError {
-            span: Span::at(self.end_of_last),
-            expected: "`;`".into(),
-            found,
-            context: context.into(),
-        });
+        self.fail_behind_last("`;`");
         Ok(())
+    }
+
+    /// Whether what comes next is the first of its line, or nothing comes.
+    fn starts_line(&mut self) -> bool {
+        self.skip_trivia();
+        self.pos >= self.text.len() || self.slice(self.end_of_last, self.pos).contains('\n')
     }
 
     /// Skips to behind the next `;`, or to a brace, whichever comes first.
     fn resynchronise(&mut self) {
         loop {
             match self.peek() {
-                None | Some('{' | '}') => return,
-                Some(';') => {
-                    self.pos += 1;
-                    self.end_of_last = self.pos;
+                None | Some(b'{' | b'}') => return,
+                Some(b';') => {
+                    self.step();
                     return;
                 }
-                Some('"') if lex::string(self.rest()).is_ok() => {
+                Some(b'"') if lex::string(self.rest()).is_ok() => {
                     self.take(lex::string);
                 }
-                Some(c) => self.pos += c.len_utf8(),
+                Some(_) => self.step(),
             }
         }
     }
 
     /// Runs `f` one level deeper, or fails when that is too deep.
-    fn nested<T>(&mut self, context: &str, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    fn nested<T>(&mut self, f: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= MAX_DEPTH {
-            return self.fail(&format!("at most {MAX_DEPTH} levels of nesting"), context);
+            return self.fail(format_args!("at most {MAX_DEPTH} levels of nesting"));
         }
         self.depth += 1;
         let out = f(self);

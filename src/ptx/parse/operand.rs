@@ -1,176 +1,210 @@
 //! Operands.
 
-use super::{Parser, Result};
+use super::{MAX_DEPTH, Parser, Result};
+use crate::ptx::List;
 use crate::ptx::ast::{Address, Operand, Word};
 use crate::ptx::lex::{self, Number};
 use crate::span::Span;
 
 impl<'a> Parser<'a> {
     /// Comma-separated operands up to `;`, which is left.
-    pub(super) fn operands(&mut self, context: &str) -> Result<Vec<Operand<'a>>> {
-        let mut operands = Vec::new();
-        if matches!(self.peek(), Some(';' | '}') | None) {
-            return Ok(operands);
+    #[inline]
+    pub(super) fn operands(&mut self, out: &mut List<Operand<'a>, 4>) -> Result<()> {
+        if matches!(self.peek(), Some(b';' | b'}') | None) {
+            return Ok(());
         }
         loop {
-            operands.push(self.operand(context)?);
-            if self.eat(",").is_none() {
-                return Ok(operands);
+            let operand = self.operand()?;
+            out.push(operand);
+            if self.eat(b',').is_none() {
+                return Ok(());
             }
         }
     }
 
-    fn operand(&mut self, context: &str) -> Result<Operand<'a>> {
-        self.nested(context, |p| {
-            let first = p.single(context)?;
-            let Some(_) = p.eat("|") else { return Ok(first) };
-            let second = p.single(context)?;
-            let span = first.span().to(second.span());
-            Ok(Operand::Pair(Box::new(first), Box::new(second), span))
-        })
+    #[inline]
+    fn operand(&mut self) -> Result<Operand<'a>> {
+        let first = self.single()?;
+        if self.eat(b'|').is_none() {
+            return Ok(first);
+        }
+        let second = self.single()?;
+        let span = first.span().to(second.span());
+        Ok(Operand::Pair(Box::new(first), Box::new(second), span))
     }
 
-    fn single(&mut self, context: &str) -> Result<Operand<'a>> {
-        match self.peek() {
-            Some('[') => self.address(context).map(Operand::Address),
-            Some('{') => {
-                let (items, span) = self.sequence("{", "}", context)?;
+    fn single(&mut self) -> Result<Operand<'a>> {
+        let next = self.peek();
+        match next {
+            Some(b'%' | b'a'..=b'z' | b'A'..=b'Z' | b'$') => self.name_or_offset(),
+            Some(b'[') => self.nested(Self::address),
+            Some(b'{') => {
+                let (items, span) = self.sequence(b'{', b'}')?;
                 Ok(Operand::Vector(items, span))
             }
-            Some('(') if !self.is_expression_in_parentheses() => {
-                let (items, span) = self.sequence("(", ")", context)?;
+            Some(b'(') if !self.is_expression_in_parentheses() => {
+                let (items, span) = self.sequence(b'(', b')')?;
                 Ok(Operand::List(items, span))
             }
-            Some('!') => {
-                let mark = self.expect("!", context)?;
-                let inner = self.single(context)?;
+            Some(b'!') => {
+                let mark = self.expect(b'!')?;
+                let inner = self.nested(Self::single)?;
                 let span = mark.to(inner.span());
                 Ok(Operand::Not(Box::new(inner), span))
             }
-            Some('-') if self.negates_a_name() => {
-                let mark = self.expect("-", context)?;
-                let inner = self.single(context)?;
+            Some(b'-') if self.negates_a_name() => {
+                let mark = self.expect(b'-')?;
+                let inner = self.nested(Self::single)?;
                 let span = mark.to(inner.span());
                 Ok(Operand::Negated(Box::new(inner), span))
             }
-            Some('_') if lex::identifier(self.rest()).is_err() => {
-                let span = self.expect("_", context)?;
-                Ok(Operand::Name(Word { text: &self.text[span.range()], span }))
-            }
-            Some(c) if c.is_ascii_alphabetic() || "_$%".contains(c) => self.name_or_offset(context),
-            _ => self.literal(context),
+            Some(b'_') if lex::identifier(self.rest()).is_err() => self.sink().map(Operand::Name),
+            Some(b'_') => self.name_or_offset(),
+            _ => self.literal(),
         }
+    }
+
+    /// `_`
+    pub(super) fn sink(&mut self) -> Result<Word<'a>> {
+        let span = self.expect(b'_')?;
+        Ok(Word { text: self.slice(span.start as usize, span.end as usize), span })
     }
 
     /// A call's list starts like an expression; only numbers, signs, casts and parentheses make it one.
     fn is_expression_in_parentheses(&self) -> bool {
-        let inner = self.rest().trim_start_matches('(');
+        // What is nested deeper is refused anyway, and looking at all of it each time would take forever.
+        let opening = self.rest().bytes().take(MAX_DEPTH as usize).take_while(|byte| *byte == b'(').count();
+        let inner = self.rest().get(opening..).unwrap_or("");
         let inner = lex::trivia(inner).map_or(inner, |(rest, _)| rest);
-        let number = lex::number(inner).ok().map(|(rest, _)| rest.trim_start());
+        let number =
+            lex::number(inner).ok().map(|(rest, _)| lex::trivia(rest).map_or(rest, |(rest, _)| rest));
         inner.starts_with('.') || number.is_some_and(|rest| !rest.starts_with([',', ')']))
     }
 
     fn negates_a_name(&self) -> bool {
-        lex::identifier(self.rest()[1..].trim_start()).is_ok()
+        let behind = self.rest().get(1..).unwrap_or("");
+        behind.bytes().find(|byte| !byte.is_ascii_whitespace()).is_some_and(lex::starts_name)
     }
 
-    fn sequence(&mut self, open: &str, close: &str, context: &str) -> Result<(Vec<Operand<'a>>, Span)> {
-        let start = self.expect(open, context)?;
-        let mut items = Vec::new();
+    fn sequence(&mut self, open: u8, close: u8) -> Result<(Box<[Operand<'a>]>, Span)> {
+        let start = self.expect(open)?;
+        let mut items = Vec::with_capacity(4);
         if let Some(end) = self.eat(close) {
-            return Ok((items, start.to(end)));
+            return Ok((Box::default(), start.to(end)));
         }
-        loop {
-            items.push(self.operand(context)?);
-            if self.eat(",").is_none() {
-                break;
+        self.nested(|p| {
+            loop {
+                let item = p.operand()?;
+                items.push(item);
+                if p.eat(b',').is_none() {
+                    return Ok(());
+                }
             }
+        })?;
+        match self.eat(close) {
+            Some(end) => Ok((items.into_boxed_slice(), start.to(end))),
+            None => self.fail(format_args!("`,` or `{}`", char::from(close))),
         }
-        let end = match self.eat(close) {
-            Some(end) => end,
-            None => return self.fail(&format!("`,` or `{close}`"), context),
-        };
-        Ok((items, start.to(end)))
     }
 
-    /// A name with its member (`%tid.x`, `v.y`), an array element `tab[8]`, or `tab+16`.
-    fn name_or_offset(&mut self, context: &str) -> Result<Operand<'a>> {
-        let mut word = self.identifier("an operand", context)?;
+    /// A name with its member (`%tid.x`, `v.y`).
+    #[inline]
+    fn name(&mut self, what: &'static str) -> Result<Word<'a>> {
+        let word = self.identifier(what)?;
         // A member follows without a blank; blanks around dots occur in opcodes only.
-        if self.rest().starts_with('.')
-            && let Ok((rest, _)) = lex::identifier(&self.rest()[1..])
-        {
-            self.pos = self.text.len() - rest.len();
-            self.end_of_last = self.pos;
-            let span = Span::new(word.span.start as usize, self.pos);
-            word = Word { text: &self.text[span.range()], span };
+        if !self.is_next(".") {
+            return Ok(word);
         }
-        if self.eat("[").is_some() {
-            let offset = self.offset_value(context)?;
-            let end = self.expect("]", context)?;
-            let span = word.span.to(end);
-            return Ok(Operand::Address(Address { base: Some(word), offset, extra: Vec::new(), span }));
+        let member = lex::identifier(self.slice(self.pos + 1, self.text.len()));
+        let Ok((rest, _)) = member else { return Ok(word) };
+        self.pos = self.text.len() - rest.len();
+        self.end_of_last = self.pos;
+        let start = word.span.start as usize;
+        Ok(Word { text: self.slice(start, self.pos), span: Span::new(start, self.pos) })
+    }
+
+    /// A name, an array element `tab[8]`, or `tab+16`.
+    #[inline]
+    fn name_or_offset(&mut self) -> Result<Operand<'a>> {
+        let word = self.name("an operand")?;
+        match self.peek() {
+            Some(b'[') => {
+                self.expect(b'[')?;
+                let offset = self.offset_value()?;
+                let span = word.span.to(self.expect(b']')?);
+                Ok(Operand::Address(Box::new(Address {
+                    base: Some(word),
+                    offset,
+                    extra: Box::default(),
+                    span,
+                })))
+            }
+            Some(b'+' | b'-') => {
+                let offset = self.offset_value()?;
+                let span = Span::new(word.span.start as usize, self.end_of_last);
+                Ok(Operand::Offset(Box::new(word), offset, span))
+            }
+            _ => Ok(Operand::Name(word)),
         }
-        if matches!(self.peek(), Some('+' | '-')) {
-            let offset = self.offset_value(context)?;
-            let span = Span::new(word.span.start as usize, self.end_of_last);
-            return Ok(Operand::Offset(word, offset, span));
-        }
-        Ok(Operand::Name(word))
     }
 
     /// `[base]`, `[base+offset]`, `[offset]`, `[base, extra...]`.
-    fn address(&mut self, context: &str) -> Result<Address<'a>> {
-        let start = self.expect("[", context)?;
+    fn address(&mut self) -> Result<Operand<'a>> {
+        let start = self.expect(b'[')?;
         let base = match self.peek() {
-            Some(c) if c.is_ascii_alphabetic() || "_$%".contains(c) => {
-                Some(self.identifier("a register or a variable", context)?)
-            }
+            Some(next) if lex::starts_name(next) => Some(self.name("a register or a variable")?),
             _ => None,
         };
-        let has_offset = base.is_none() || matches!(self.peek(), Some('+' | '-'));
-        let offset = if has_offset { self.offset_value(context)? } else { 0 };
+        let has_offset = base.is_none() || matches!(self.peek(), Some(b'+' | b'-'));
+        let offset = if has_offset { self.offset_value()? } else { 0 };
         let mut extra = Vec::new();
-        while self.eat(",").is_some() {
-            extra.push(self.operand(context)?);
+        while self.eat(b',').is_some() {
+            let operand = self.operand()?;
+            extra.push(operand);
         }
-        let end = match self.eat("]") {
-            Some(end) => end,
-            None => return self.fail("`+`, `,` or `]`", context),
-        };
-        Ok(Address { base, offset, extra, span: start.to(end) })
+        match self.eat(b']') {
+            Some(end) => {
+                let span = start.to(end);
+                Ok(Operand::Address(Box::new(Address { base, offset, extra: extra.into(), span })))
+            }
+            None => self.fail("`+`, `,` or `]`"),
+        }
     }
 
-    fn offset_value(&mut self, context: &str) -> Result<i64> {
-        let value = self.constant(context)?;
+    fn offset_value(&mut self) -> Result<i64> {
         // Offsets wrap to 64 bits, as ptxas reads them.
-        Ok(value as i64)
+        self.constant().map(|value| value as i64)
     }
 
-    fn literal(&mut self, context: &str) -> Result<Operand<'a>> {
-        self.skip_trivia();
+    /// Takes a floating-point literal with its sign.
+    pub(super) fn float(&mut self) -> Option<(Number, Span)> {
         let start = self.pos;
-        let negative = self.rest().starts_with('-');
-        let digits = self.rest()[usize::from(negative)..].trim_start();
-        let float = match lex::number(digits) {
-            Ok((rest, Number::F32(bits))) => Some((rest, Number::F32(bits ^ (u32::from(negative) << 31)))),
-            Ok((rest, Number::F64(bits))) => Some((rest, Number::F64(bits ^ (u64::from(negative) << 63)))),
-            _ => None,
+        let negative = self.is_next("-");
+        let digits = self.rest().get(usize::from(negative)..)?;
+        let digits = digits.trim_start_matches([' ', '\t']);
+        let (rest, number) = match lex::number(digits).ok()? {
+            (rest, Number::F32(bits)) => (rest, Number::F32(bits ^ (u32::from(negative) << 31))),
+            (rest, Number::F64(bits)) => (rest, Number::F64(bits ^ (u64::from(negative) << 63))),
+            (_, Number::Int(_)) => return None,
         };
-        if let Some((rest, number)) = float {
-            self.pos = self.text.len() - rest.len();
-            self.end_of_last = self.pos;
-            let span = Span::new(start, self.pos);
-            return Ok(match number {
-                Number::F32(bits) => Operand::F32(bits, span),
-                Number::F64(bits) => Operand::F64(bits, span),
-                Number::Int(value) => Operand::Int(value, span),
-            });
+        self.pos = self.text.len() - rest.len();
+        self.end_of_last = self.pos;
+        Some((number, Span::new(start, self.pos)))
+    }
+
+    fn literal(&mut self) -> Result<Operand<'a>> {
+        match self.peek() {
+            Some(b'0'..=b'9' | b'-') => {}
+            Some(b'+' | b'~' | b'(' | b'!') => {}
+            _ => return self.fail("an operand"),
         }
-        if !matches!(self.peek(), Some(c) if c.is_ascii_digit() || "-+~(!".contains(c)) {
-            return self.fail("an operand", context);
+        match self.float() {
+            Some((Number::F32(bits), span)) => return Ok(Operand::F32(bits, span)),
+            Some((Number::F64(bits), span)) => return Ok(Operand::F64(bits, span)),
+            _ => {}
         }
-        let value = self.constant(context)?;
-        Ok(Operand::Int(value, Span::new(start, self.end_of_last)))
+        let start = self.pos;
+        let value = self.constant()?;
+        Ok(Operand::Int(value.into(), Span::new(start, self.end_of_last)))
     }
 }

@@ -8,10 +8,10 @@ use super::spec::{self, Init, Spec, SpecError, SpecKind};
 use super::values::{self, is_float, type_name};
 use super::{Draft, Resolved, Selected, SpecText};
 use crate::backend::{Arg, Buffer, ElementType, Launch, Plan};
+use crate::diag::nearest;
 use crate::diag::{Diagnostic, Severity};
 use crate::explain::names::demangle;
 use crate::ptx::ast::{Function, Module, Variable};
-use crate::session::suggest::nearest;
 use crate::span::SourceFile;
 
 /// Bytes of one buffer at most; more is a slip of the hand.

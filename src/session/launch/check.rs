@@ -3,9 +3,9 @@
 use super::Located;
 use crate::backend::ElementType;
 use crate::diag::Diagnostic;
+use crate::diag::nearest;
 use crate::explain::names::demangle;
 use crate::ptx::ast::{Function, Module, Variable};
-use crate::session::suggest::nearest;
 use crate::span::SourceFile;
 
 const MAX_THREADS: u64 = 1024;

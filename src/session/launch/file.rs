@@ -9,7 +9,7 @@ use toml::Spanned;
 
 use super::{Draft, Located, SpecText};
 use crate::diag::Diagnostic;
-use crate::session::suggest::nearest;
+use crate::diag::nearest;
 use crate::span::{SourceFile, Span};
 
 const TOP_KEYS: [&str; 2] = ["launch", "expect"];

@@ -144,7 +144,7 @@ impl<'t> Flow<'t> {
             self.certain.extend(&found);
         }
         let targets = match target {
-            Operand::Vector(items, _) => items.as_slice(),
+            Operand::Vector(items, _) => items,
             single => std::slice::from_ref(single),
         };
         let mut changed = false;

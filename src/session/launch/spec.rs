@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::values::{TYPE_NAMES, constant, parse_integer};
 use crate::backend::ElementType;
-use crate::session::suggest::nearest;
+use crate::diag::nearest;
 
 /// An argument as written.
 #[derive(Clone, Debug, PartialEq)]

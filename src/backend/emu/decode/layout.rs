@@ -120,20 +120,23 @@ fn initialise(variable: &Variable<'_>, memory: &mut Memory, layout: &Layout) {
     let mut data = Vec::new();
     for value in &init.values {
         let bits = match value {
-            InitValue::Int(value) if float => u64::from((*value as f32).to_bits()),
-            InitValue::Int(value) if variable.ty.text == ".f64" => (*value as f64).to_bits(),
-            InitValue::Int(value) => *value as u64,
+            InitValue::Int(value) if float => u64::from((value.get() as f32).to_bits()),
+            InitValue::Int(value) if variable.ty.text == ".f64" => (value.get() as f64).to_bits(),
+            InitValue::Int(value) => value.get() as u64,
             InitValue::F32(bits) => u64::from(*bits),
             InitValue::F64(bits) if bytes == 4 => u64::from((f64::from_bits(*bits) as f32).to_bits()),
             InitValue::F64(bits) => *bits,
             // Global and constant addresses are generic as they are.
-            InitValue::Symbol { name, offset, .. } => {
+            InitValue::Symbol(symbol) => {
+                let name = symbol.name;
                 let function = || {
                     let number = layout.function(name.text)?;
                     Some(CODE_WINDOW + CODE_STRIDE * u64::from(number))
                 };
                 let address = layout.by_name.get(name.text).copied().or_else(function).unwrap_or(0);
-                address.wrapping_add(offset.cast_unsigned())
+                let address = address.wrapping_add(symbol.offset.cast_unsigned());
+                // `0xff00(name)` is a byte of the address.
+                symbol.mask.map_or(address, |mask| (address & mask) >> mask.trailing_zeros().min(63))
             }
         };
         data.extend(bits.to_le_bytes().into_iter().chain([0; 8]).take(bytes));

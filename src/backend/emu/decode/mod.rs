@@ -337,7 +337,7 @@ impl<'a> Decoder<'_, 'a> {
             return;
         }
         let cx = Cx::new(instruction, &self.scopes, self.number);
-        let guard = instruction.guard.map(|guard| {
+        let guard = instruction.guard.as_ref().map(|guard| {
             let name = crate::ptx::ast::Operand::Name(guard.register);
             cx.pred_src(&name).map(|pred| super::regs::PredSrc { negated: guard.negated, ..pred })
         });

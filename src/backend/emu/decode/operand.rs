@@ -73,9 +73,9 @@ impl<'c, 'a> Cx<'c, 'a> {
     pub(in super::super) fn value(&self, operand: &Operand<'_>, ty: Ty) -> Result<Src, Bad> {
         match operand {
             Operand::Int(value, _) => Ok(Src::Const(match ty {
-                Ty::F32 | Ty::Tf32 => u64::from((*value as f32).to_bits()),
-                Ty::F64 => (*value as f64).to_bits(),
-                _ => *value as u64,
+                Ty::F32 | Ty::Tf32 => u64::from((value.get() as f32).to_bits()),
+                Ty::F64 => (value.get() as f64).to_bits(),
+                _ => value.get() as u64,
             })),
             Operand::F32(bits, _) => Ok(Src::Const(match ty {
                 Ty::F64 => f64::from(f32::from_bits(*bits)).to_bits(),
@@ -88,12 +88,12 @@ impl<'c, 'a> Cx<'c, 'a> {
             Operand::Name(word) => self.named(word.text, 0),
             Operand::Offset(word, offset, _) => self.named(word.text, offset.cast_unsigned()),
             Operand::Vector(items, _) if items.len() == 1 => self.value(&items[0], ty),
-            Operand::Not(inner, _) if matches!(**inner, Operand::Int(..)) => {
-                Ok(Src::Const(u64::from(matches!(**inner, Operand::Int(0, _)))))
-            }
-            Operand::Not(inner, _) => match self.value(inner, ty)? {
-                Src::Pred(p) => Ok(Src::Pred(PredSrc { negated: !p.negated, ..p })),
-                _ => Err("`!` before what is no predicate".into()),
+            Operand::Not(inner, _) => match &**inner {
+                Operand::Int(value, _) => Ok(Src::Const(u64::from(value.get() == 0))),
+                inner => match self.value(inner, ty)? {
+                    Src::Pred(p) => Ok(Src::Pred(PredSrc { negated: !p.negated, ..p })),
+                    _ => Err("`!` before what is no predicate".into()),
+                },
             },
             _ => Err("an operand of unexpected form".into()),
         }
@@ -181,7 +181,7 @@ impl<'c, 'a> Cx<'c, 'a> {
     pub(in super::super) fn pred_src(&self, operand: &Operand<'_>) -> Result<PredSrc, Bad> {
         match operand {
             // Constants are taken for predicates here and there.
-            Operand::Int(value, _) => Ok(PredSrc { slot: None, negated: *value != 0 }),
+            Operand::Int(value, _) => Ok(PredSrc { slot: None, negated: value.get() != 0 }),
             _ => match self.value(operand, Ty::Pred)? {
                 Src::Pred(pred) => Ok(pred),
                 _ => Err("an operand that is no predicate".into()),

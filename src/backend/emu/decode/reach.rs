@@ -35,7 +35,7 @@ pub(super) fn reachable<'m, 'a>(module: &'m Module<'a>, entry: &'m Function<'a>)
         let stored: Vec<&str> = variables
             .flat_map(|v| v.init.iter().flat_map(|init| &init.values))
             .filter_map(|value| match value {
-                InitValue::Symbol { name, .. } => Some(name.text),
+                InitValue::Symbol(symbol) => Some(symbol.name.text),
                 _ => None,
             })
             .collect();
@@ -45,7 +45,7 @@ pub(super) fn reachable<'m, 'a>(module: &'m Module<'a>, entry: &'m Function<'a>)
             Vec::new()
         } else {
             all.filter_map(|value| match value {
-                InitValue::Symbol { name, .. } => Some(name.text),
+                InitValue::Symbol(symbol) => Some(symbol.name.text),
                 _ => None,
             })
             .collect()
@@ -78,9 +78,8 @@ pub(super) fn mentioned<'a>(block: &Block<'a>, names: &mut FxHashSet<&'a str>) {
 
 fn in_operand<'a>(operand: &Operand<'a>, names: &mut FxHashSet<&'a str>) {
     match operand {
-        Operand::Name(word) | Operand::Offset(word, _, _) => {
-            names.insert(word.text);
-        }
+        Operand::Name(word) => drop(names.insert(word.text)),
+        Operand::Offset(word, _, _) => drop(names.insert(word.text)),
         Operand::Address(address) => {
             names.extend(address.base.map(|word| word.text));
             address.extra.iter().for_each(|o| in_operand(o, names));

@@ -68,7 +68,8 @@ impl Rows {
 
     fn operand(&mut self, operand: &Operand<'_>, scopes: &Scopes<'_>, written: bool) {
         match operand {
-            Operand::Name(word) | Operand::Offset(word, _, _) => self.name(word.text, scopes, written),
+            Operand::Name(word) => self.name(word.text, scopes, written),
+            Operand::Offset(word, _, _) => self.name(word.text, scopes, written),
             Operand::Address(address) => {
                 if let Some(word) = address.base {
                     self.name(word.text, scopes, false);

@@ -2,7 +2,15 @@
 
 /// The name nearest to `wanted`, if one is near enough to be a slip of the hand.
 pub fn nearest<'n>(wanted: &str, names: impl IntoIterator<Item = &'n str>) -> Option<&'n str> {
-    let limit = wanted.chars().count().div_ceil(3);
+    nearest_within(wanted, wanted.chars().count().div_ceil(3), names)
+}
+
+/// The name nearest to `wanted`, if it takes at most `limit` slips to write one for the other.
+pub fn nearest_within<'n>(
+    wanted: &str,
+    limit: usize,
+    names: impl IntoIterator<Item = &'n str>,
+) -> Option<&'n str> {
     names
         .into_iter()
         .map(|name| (distance(wanted, name), name))
