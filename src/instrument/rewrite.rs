@@ -55,7 +55,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     fn function(&mut self, function: &Function<'a>) -> Result<()> {
         let Some(body) = &function.body else { return Ok(()) };
         if function.kind == FunctionKind::Entry
-            && let Some(code) = shared::run(self.sites.of_function(function.name.text), &mut self.runtime)
+            && let Some(code) = shared::run(self.shared_variables(body), &mut self.runtime)
         {
             let (at, late) = entry_start(body);
             self.edits.insert(at, if late { format!("\n\t{code}") } else { format!("{code}\n\t") });
@@ -83,6 +83,16 @@ impl<'w, 'a> Walk<'w, 'a> {
         }
         self.symbols.leave();
         Ok(())
+    }
+
+    /// The sites of the shared variables of the entry with this body, which come before those of its instructions.
+    fn shared_variables(&mut self, body: &Block<'a>) -> &'w [Site] {
+        let is_variable = |site: &Site| matches!(site.kind, SiteKind::SharedVariable(_));
+        let rest = self.sites.sites().get(self.next..).unwrap_or(&[]);
+        let passed = rest.iter().take_while(|site| !is_variable(site) && site.span.start < body.span.start);
+        self.next += passed.count();
+        let rest = self.sites.sites().get(self.next..).unwrap_or(&[]);
+        rest.get(..rest.iter().take_while(|site| is_variable(site)).count()).unwrap_or(&[])
     }
 
     /// The site of the next instruction of the walk.

@@ -6,8 +6,8 @@ use super::runtime::Runtime;
 use super::site::{Site, SiteKind};
 
 /// The code that logs them; `None` when there are none.
-pub(super) fn run<'s>(sites: impl Iterator<Item = &'s Site>, runtime: &mut Runtime) -> Option<String> {
-    let variables = sites.filter_map(|site| match &site.kind {
+pub(super) fn run(sites: &[Site], runtime: &mut Runtime) -> Option<String> {
+    let variables = sites.iter().filter_map(|site| match &site.kind {
         SiteKind::SharedVariable(variable) => Some((site, variable)),
         _ => None,
     });

@@ -47,6 +47,7 @@ pub(super) fn starts_name(byte: u8) -> bool {
 }
 
 /// Bytes from `at` on that are all of this class.
+#[inline]
 fn run_of(bytes: &[u8], at: usize, class: u8) -> usize {
     let mut end = at;
     while bytes.get(end).is_some_and(|byte| is(*byte, class)) {
@@ -55,6 +56,7 @@ fn run_of(bytes: &[u8], at: usize, class: u8) -> usize {
     end - at
 }
 
+#[inline]
 fn split(input: &str, at: usize) -> Lexed<'_> {
     match input.split_at_checked(at) {
         Some((taken, rest)) if at > 0 => Ok((rest, taken)),
@@ -114,6 +116,7 @@ pub(super) fn open_comment(trivia: &str) -> Option<usize> {
 }
 
 /// A name: a letter first, or one of `_ $ %` with at least one more character.
+#[inline]
 pub(super) fn identifier(input: &str) -> Lexed<'_> {
     let bytes = input.as_bytes();
     let marked = match bytes.first() {
@@ -126,6 +129,7 @@ pub(super) fn identifier(input: &str) -> Lexed<'_> {
 }
 
 /// One dot word of an opcode without its dot: `u32`, `2d`, `L2::cache_hint`.
+#[inline]
 pub(super) fn dot_word(input: &str) -> Lexed<'_> {
     let bytes = input.as_bytes();
     let mut end = run_of(bytes, 0, WORD);
@@ -157,11 +161,17 @@ pub(super) enum Number {
 }
 
 /// Any literal number without a sign.
+#[inline]
 pub(super) fn number(input: &str) -> Lexed<'_, Number> {
-    small(input).or_else(|_| alt((float_bits, decimal_float, integer)).parse(input))
+    small(input).or_else(|_| any_number(input))
+}
+
+fn any_number(input: &str) -> Lexed<'_, Number> {
+    alt((float_bits, decimal_float, integer)).parse(input)
 }
 
 /// A decimal of a few digits, as most are.
+#[inline]
 fn small(input: &str) -> Lexed<'_, Number> {
     let bytes = input.as_bytes();
     let mut number = 0u64;

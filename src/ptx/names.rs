@@ -3,7 +3,7 @@
 //! Declarations count in their whole block, before them too: ptxas is stricter, and a name that it refuses for its place
 //! has one meaning all the same. What a name stands for, and whether it fits, is not asked here.
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::MAX_ERRORS;
 use super::ast::{Block, Function, Instruction, Item, Module, Operand, Statement, Word};
@@ -62,6 +62,8 @@ struct Check<'a> {
     /// Numbers blocks, the module being 0.
     blocks: u32,
     knows_specials: bool,
+    /// Names that are not declared, each of which is an error once in its function.
+    undeclared: FxHashSet<&'a str>,
     errors: Vec<NameError>,
 }
 
@@ -72,6 +74,7 @@ impl<'a> Check<'a> {
             families: FxHashMap::default(),
             blocks: 0,
             knows_specials: module.version().is_some_and(|version| version <= SPECIALS_OF),
+            undeclared: FxHashSet::default(),
             errors: Vec::new(),
         };
         let mut bodies: FxHashMap<&str, Span> = FxHashMap::default();
@@ -115,6 +118,7 @@ impl<'a> Check<'a> {
     fn function(&mut self, function: &Function<'a>) {
         let Some(body) = &function.body else { return };
         let parameters = || function.returns.iter().chain(&function.params).map(|parameter| parameter.name);
+        self.undeclared.clear();
         parameters().for_each(|name| self.declare(name));
         self.block(body);
         parameters().for_each(|name| self.forget(name));
@@ -247,7 +251,7 @@ impl<'a> Check<'a> {
 
     #[cold]
     fn undeclared(&mut self, word: Word<'a>, name: &str, what: &'static str) {
-        if self.errors.len() >= MAX_ERRORS {
+        if self.errors.len() >= MAX_ERRORS || !self.undeclared.insert(word.text) {
             return;
         }
         let what = if what == "name" && name.starts_with('%') { "register" } else { what };

@@ -93,6 +93,8 @@ impl<'a> Parser<'a> {
     pub(super) fn unclosed_comment(&mut self, open: Span) {
         let error = self.error(open, "`*/`", "end of file".into());
         self.record(SyntaxError { context: "a comment".into(), ..error });
+        // Braces inside of it are not missing.
+        self.unclosed_at = Some(self.text.len());
     }
 
     /// Records a directive that nobody knows and that is nearly one that is known. Others pass: PTX grows.
@@ -102,7 +104,7 @@ impl<'a> Parser<'a> {
         }
         let slips = if name.len() > 6 { 2 } else { 1 };
         let Some(near) = nearest_within(name, slips, directives::names()) else { return };
-        let error = self.error(span, "a directive", format!("`{name}`"));
+        let error = self.error(span, "a directive of PTX", format!("`{name}`"));
         self.record(SyntaxError { help: Some(format!("did you mean `{near}`?")), ..error });
     }
 
