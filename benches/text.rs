@@ -2,6 +2,16 @@
 //!
 //! `cargo bench --bench text`. The text is the repository's kernels, repeated; `PTXRACE_BENCH_PTX=FILE` names a real file
 //! instead.
+//!
+//! On one core of a Xeon that other builds shared, in MB of input a second, dropping the tree included: a module of 5.5 MB
+//! that nvcc 13 made of Thrust's and CUB's sorts and scans with `-lineinfo`, and one of 1.6 MB without:
+//!
+//! | | 5.5 MB | 1.6 MB |
+//! | --- | --- | --- |
+//! | parse | 250 | 170 |
+//! | parse, sites, instrument, print | 104 | 73 |
+//!
+//! The tree of compilers' output takes 8 bytes for each byte of text (`the_tree_is_small` in `tests/parser.rs`).
 
 use std::fs;
 use std::hint::black_box;

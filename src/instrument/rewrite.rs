@@ -55,7 +55,7 @@ impl<'w, 'a> Walk<'w, 'a> {
     fn function(&mut self, function: &Function<'a>) -> Result<()> {
         let Some(body) = &function.body else { return Ok(()) };
         if function.kind == FunctionKind::Entry
-            && let Some(code) = shared::run(self.shared_variables(body), &mut self.runtime)
+            && let Some(code) = shared::run(self.shared_variables(function), &mut self.runtime)
         {
             let (at, late) = entry_start(body);
             self.edits.insert(at, if late { format!("\n\t{code}") } else { format!("{code}\n\t") });
@@ -85,22 +85,25 @@ impl<'w, 'a> Walk<'w, 'a> {
         Ok(())
     }
 
-    /// The sites of the shared variables of the entry with this body, which come before those of its instructions.
-    fn shared_variables(&mut self, body: &Block<'a>) -> &'w [Site] {
+    /// The sites of the shared variables of an entry, which come before those of its instructions.
+    fn shared_variables(&mut self, entry: &Function<'a>) -> &'w [Site] {
         let is_variable = |site: &Site| matches!(site.kind, SiteKind::SharedVariable(_));
         let rest = self.sites.sites().get(self.next..).unwrap_or(&[]);
-        let passed = rest.iter().take_while(|site| !is_variable(site) && site.span.start < body.span.start);
+        let passed = rest.iter().take_while(|site| !is_variable(site) && site.span.start < entry.span.start);
         self.next += passed.count();
         let rest = self.sites.sites().get(self.next..).unwrap_or(&[]);
-        rest.get(..rest.iter().take_while(|site| is_variable(site)).count()).unwrap_or(&[])
+        let own = rest.iter().take_while(|site| is_variable(site) && *site.function == *entry.name.text);
+        let variables = rest.get(..own.count()).unwrap_or(&[]);
+        self.next += variables.len();
+        variables
     }
 
     /// The site of the next instruction of the walk.
     fn site(&mut self, instruction: &Instruction<'a>) -> Option<&'w Site> {
         let start = instruction.span.start;
         while let Some(site) = self.sites.sites().get(self.next) {
-            let passed = site.span.start < start || matches!(site.kind, SiteKind::SharedVariable(_));
-            if !passed {
+            // Those of the next entry's variables wait for that.
+            if site.span.start >= start || matches!(site.kind, SiteKind::SharedVariable(_)) {
                 return (site.span.start == start).then_some(site);
             }
             self.next += 1;

@@ -126,7 +126,10 @@ impl SiteTable {
         let lines = LineTable::new(module);
         let mut table = Self::default();
         let mut opcodes = rustc_hash::FxHashMap::default();
-        let module_shared: Vec<_> = module.variables().filter(|v| v.space == VarSpace::Shared).collect();
+        let mut module_shared = SharedByName::default();
+        for variable in module.variables().filter(|v| v.space == VarSpace::Shared) {
+            module_shared.entry(variable.name.text).or_default().push(variable);
+        }
         for function in module.functions() {
             let mut walk = Walk {
                 table: &mut table,
@@ -191,6 +194,9 @@ struct Walk<'w, 'a> {
     opcodes: &'w mut rustc_hash::FxHashMap<String, Arc<str>>,
 }
 
+/// The shared variables of a module. A name may be declared more than once.
+type SharedByName<'m, 'a> = rustc_hash::FxHashMap<&'a str, Vec<&'m Variable<'a>>>;
+
 /// Calls that code was inlined through. A `.loc` names one call only; code that was inlined more than once has a `.loc`
 /// for each call before its own, outermost first.
 #[derive(Default)]
@@ -240,7 +246,7 @@ impl Walk<'_, '_> {
         shared
     }
 
-    fn function(&mut self, module_shared: &[&Variable<'_>]) {
+    fn function(&mut self, module_shared: &SharedByName<'_, '_>) {
         let function = self.function;
         let Some(body) = &function.body else { return };
         if function.kind == FunctionKind::Entry {
@@ -252,8 +258,10 @@ impl Walk<'_, '_> {
             if !module_shared.is_empty() {
                 mentioned(body, &mut names);
             }
-            let module_shared = module_shared.iter().copied();
-            let named = module_shared.filter(|v| names.contains(v.name.text)).map(shared_variable);
+            let mut named: Vec<_> =
+                names.iter().filter_map(|name| module_shared.get(name)).flatten().collect();
+            named.sort_by_key(|variable| variable.name.span.start);
+            let named = named.into_iter().map(|variable| shared_variable(variable));
             for (variable, span) in named.chain(shared) {
                 self.push(SiteKind::SharedVariable(variable), ".shared".into(), span);
             }

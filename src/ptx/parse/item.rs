@@ -113,9 +113,11 @@ impl<'a> Parser<'a> {
         loop {
             let ahead = bytes.get(self.pos..).unwrap_or(&[]);
             self.pos += memchr3(b'{', b'}', b'/', ahead).unwrap_or(ahead.len());
+            // A comment is behind us now, with whatever came before the next mark.
             match self.peek() {
                 Some(b'/') => self.step(),
-                found => return found == Some(brace),
+                found @ (Some(b'{' | b'}') | None) => return found == Some(brace),
+                Some(_) => {}
             }
         }
     }

@@ -36,6 +36,7 @@ impl<'a> Parser<'a> {
     fn single(&mut self) -> Result<Operand<'a>> {
         let next = self.peek();
         match next {
+            Some(b'W') if matches!(lex::identifier(self.rest()), Ok((_, "WARP_SZ"))) => self.literal(),
             Some(b'%' | b'a'..=b'z' | b'A'..=b'Z' | b'$') => self.name_or_offset(),
             Some(b'[') => self.nested(Self::address),
             Some(b'{') => {
@@ -195,7 +196,7 @@ impl<'a> Parser<'a> {
     fn literal(&mut self) -> Result<Operand<'a>> {
         match self.peek() {
             Some(b'0'..=b'9' | b'-') => {}
-            Some(b'+' | b'~' | b'(' | b'!') => {}
+            Some(b'+' | b'~' | b'(' | b'!' | b'W') => {}
             _ => return self.fail("an operand"),
         }
         match self.float() {
