@@ -60,6 +60,7 @@ enum Role {
     Converge,
     Exit,
     SharedVariable,
+    Asynchronous,
 }
 
 impl Role {
@@ -74,6 +75,13 @@ impl Role {
             SiteKind::WarpBarrier => Self::WarpBarrier,
             SiteKind::Converge(_) => Self::Converge,
             SiteKind::Exit => Self::Exit,
+            SiteKind::AsyncCopy(_)
+            | SiteKind::Group(_)
+            | SiteKind::Mbarrier(_)
+            | SiteKind::ClusterBarrier(_)
+            | SiteKind::ProxyFence(_)
+            | SiteKind::Fill(_)
+            | SiteKind::Tile(_) => Self::Asynchronous,
             SiteKind::SharedVariable(_) => Self::SharedVariable,
         }
     }
@@ -263,6 +271,7 @@ impl Orderer {
             Role::WarpBarrier => self.gather(key, site, record, true, handler),
             Role::Converge => self.gather(key, site, record, false, handler),
             Role::Exit => self.exit(key, record.mask(), handler),
+            Role::Asynchronous => {}
             Role::SharedVariable => {
                 let offset = Tagged(record.a(0)).address();
                 handler.event(Event::SharedVariable { site, offset });
