@@ -24,9 +24,13 @@
 //!   reports may be too many. Beyond `shadow::WEAK_WRITERS` accesses are lost, and the run says so.
 
 mod access;
+mod asynchronous;
+mod blocks;
 mod clock;
 mod collect;
+mod copies;
 mod judge;
+mod mbarrier;
 mod misuse;
 mod publish;
 mod shadow;
@@ -42,7 +46,7 @@ use crate::backend::{LaunchEnd, LaunchInfo, Plan, Region, Sink};
 use crate::event::{Event, Geometry, Handler, Orderer};
 use crate::finding::{Finding, ThreadId};
 use crate::instrument::{SiteId, SiteKind, SiteTable};
-use crate::isa::{Access, Fence, FenceOrder};
+use crate::isa::{Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, Mbarrier, ProxyFence, Tile};
 
 /// What the analysis of a run gave.
 #[derive(Debug, Default)]
@@ -76,8 +80,6 @@ pub struct LaunchReport {
 #[derive(Clone, Debug)]
 struct Launch {
     geometry: Geometry,
-    /// Blocks of a cluster.
-    cluster: u32,
     /// Launches that end before this one starts.
     after: Vec<bool>,
     dynamic_shared: u32,
@@ -136,6 +138,12 @@ impl Sink for Engine {
 enum Role {
     Access(Access),
     Fence(Fence),
+    Copy(AsyncCopy),
+    Mbarrier(Mbarrier),
+    Group(GroupOp),
+    ProxyFence(ProxyFence),
+    Fill(Fill),
+    Tile(Tile),
     Other,
 }
 
@@ -148,6 +156,11 @@ struct Core {
     blocks: FxHashMap<u32, thread::Block>,
     global: shadow::Shadow,
     locations: sync::Locations,
+    copies: copies::Copies,
+    mbarriers: mbarrier::Mbarriers,
+    clusters: FxHashMap<u32, blocks::Cluster>,
+    /// Blocks that have ended, where others may still access their shared memory.
+    ended: FxHashMap<u32, blocks::BlockEnd>,
     collector: collect::Collector,
     shared_variables: Vec<Region>,
     /// Events handled, to tell earlier from later.
@@ -162,6 +175,12 @@ impl Core {
         let roles = sites.sites().iter().map(|site| match &site.kind {
             SiteKind::Access(access) => Role::Access(*access),
             SiteKind::Fence(fence) => Role::Fence(*fence),
+            SiteKind::AsyncCopy(copy) => Role::Copy(*copy),
+            SiteKind::Mbarrier(mbarrier) => Role::Mbarrier(*mbarrier),
+            SiteKind::Group(group) => Role::Group(*group),
+            SiteKind::ProxyFence(fence) => Role::ProxyFence(*fence),
+            SiteKind::Fill(fill) => Role::Fill(*fill),
+            SiteKind::Tile(tile) => Role::Tile(*tile),
             _ => Role::Other,
         });
         Self {
@@ -172,6 +191,10 @@ impl Core {
             blocks: FxHashMap::default(),
             global: shadow::Shadow::default(),
             locations: sync::Locations::default(),
+            copies: copies::Copies::default(),
+            mbarriers: mbarrier::Mbarriers::default(),
+            clusters: FxHashMap::default(),
+            ended: FxHashMap::default(),
             collector: collect::Collector::default(),
             shared_variables: Vec::new(),
             events: 0,
@@ -184,6 +207,10 @@ impl Core {
         self.current = index;
         self.blocks.clear();
         self.locations.clear();
+        self.copies.clear();
+        self.mbarriers.clear();
+        self.clusters.clear();
+        self.ended.clear();
         // Accesses of finished launches matter only while a launch unordered with them may follow.
         let later = self.launches.get(index as usize..).unwrap_or(&[]);
         if later.iter().all(|launch| launch.after.get(..index as usize).is_some_and(|a| a.iter().all(|x| *x)))
@@ -222,7 +249,8 @@ impl Core {
     fn fence(&mut self, record: &crate::abi::Record<'_>) {
         let Some(Role::Fence(fence)) = self.roles.get(record.site() as usize).copied() else { return };
         let (index, warp_index, events) = (record.block(), record.warp(), self.events);
-        let wide = sync::is_wide(fence.scope);
+        let home = sync::Home::new(index, self.geometry());
+        let (reach, wide) = (home.reach(fence.scope), sync::is_wide(fence.scope));
         let block = self.block(index);
         let Some(warp) = block.warps.get_mut(usize::from(warp_index)) else { return };
         let live = warp.live();
@@ -230,7 +258,7 @@ impl Core {
             for lane in record.lanes() {
                 let lane_sync = warp.lane_sync(lane);
                 lane_sync.acquire_fence = Some((events, fence.scope));
-                let taken: Vec<_> = lane_sync.pending.eligible(index, wide).into_iter().cloned().collect();
+                let taken: Vec<_> = lane_sync.pending.eligible(home, reach).into_iter().cloned().collect();
                 for know in taken {
                     warp.know.update(1 << lane, live, |own| clock::join(own, &know));
                 }
@@ -265,10 +293,7 @@ impl Core {
                 let time = warp.time;
                 let lane_sync = warp.lane_sync(lane);
                 lane_sync.release_fence = Some((time, fence.scope));
-                if wide {
-                    lane_sync.released_wide = Some(Arc::clone(&know));
-                }
-                lane_sync.released_near = Some(know);
+                lane_sync.release(reach, &know);
             }
             warp.time += 1;
         }
@@ -285,6 +310,26 @@ impl Handler for Core {
                 }
             }
             Event::Fence { record } => self.fence(&record),
+            Event::Copy { record, targets } => {
+                if let Some(Role::Copy(copy)) = self.roles.get(record.site() as usize).copied() {
+                    self.copy(&copy, &record, targets);
+                }
+            }
+            Event::Mbarrier { record, ranks } => {
+                if let Some(Role::Mbarrier(mbarrier)) = self.roles.get(record.site() as usize).copied() {
+                    self.mbarrier(&mbarrier, &record, ranks);
+                }
+            }
+            Event::Own { record } => match self.roles.get(record.site() as usize).copied() {
+                Some(Role::Group(group)) => self.group(group, &record),
+                Some(Role::ProxyFence(fence)) => self.proxy_fence(fence, &record),
+                Some(Role::Fill(fill)) => self.fill(&fill, &record),
+                Some(Role::Tile(tile)) => self.tile(&tile, &record),
+                _ => {}
+            },
+            Event::ClusterArrive { arrival, release } => self.cluster_arrive(arrival, release),
+            Event::ClusterDone { cluster } => self.cluster_done(cluster),
+            Event::ClusterWait { block, warp, mask } => self.cluster_wait(block, warp, mask),
             Event::Arrive(arrival) => {
                 let block = self.block(arrival.block);
                 let mut know =
@@ -312,11 +357,10 @@ impl Handler for Core {
                     warp.meet(mask);
                 }
             }
-            Event::Exit { block: index, warp, mask, last } => {
+            Event::Exit { site, block: index, warp, mask, last } => {
                 if last {
-                    for place in self.blocks.remove(&index).into_iter().flat_map(|block| block.locations) {
-                        self.locations.remove(&place);
-                    }
+                    let thread = self.thread(index, warp, (mask.trailing_zeros() & 31) as u8);
+                    self.end_block(index, blocks::BlockEnd { site, thread });
                     return;
                 }
                 if let Some(warp) = self.block(index).warps.get_mut(usize::from(warp)) {
@@ -356,12 +400,7 @@ fn launches(plan: &Plan) -> Vec<Launch> {
                 after.iter_mut().zip(through).for_each(|(own, theirs)| *own |= theirs);
             }
         }
-        launches.push(Launch {
-            geometry: Geometry::new(launch.threads()),
-            cluster: launch.cluster.map_or(1, |c| c.iter().product::<u32>().max(1)),
-            after,
-            dynamic_shared: launch.shared,
-        });
+        launches.push(Launch { geometry: Geometry::of(launch), after, dynamic_shared: launch.shared });
     }
     launches
 }

@@ -140,7 +140,8 @@ pub struct Mbarrier {
     pub space: Space,
     /// `Release` or `Relaxed` of arrivals, `Acquire` or `Relaxed` of waits, else `Relaxed`.
     pub order: Order,
-    /// The scope of that.
+    /// The scope of that. Where none is written, the ISA says `.cta`, but pipelines across the blocks of a cluster rely on
+    /// more, and it is taken for `.cluster`.
     pub scope: Scope,
 }
 
@@ -165,6 +166,8 @@ pub enum ProxyFence {
     AsyncGlobal,
     /// For shared memory.
     AsyncShared,
+    /// `fence.mbarrier_init`: releases the thread's initialisations of mbarriers to the cluster.
+    MbarrierInit,
 }
 
 /// A weak write of a range.
@@ -443,7 +446,7 @@ pub(super) fn mbarrier<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         address: at(address),
         space: spaces(instruction).next().unwrap_or(Space::Generic),
         order,
-        scope: instruction.modifiers.iter().find_map(|word| scope_of(word.text)).unwrap_or(Scope::Cta),
+        scope: instruction.modifiers.iter().find_map(|word| scope_of(word.text)).unwrap_or(Scope::Cluster),
     };
     let known = [
         "init",
@@ -482,9 +485,13 @@ pub(super) fn cluster_barrier<'a>(instruction: &Instruction<'a>) -> Classified<'
 /// `fence.proxy...`, `fence.mbarrier_init...`, `membar.proxy...`
 pub(super) fn proxy_fence<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
     let has = |word| instruction.has(word);
-    if has("mbarrier_init") || has("alias") {
-        // Orders only the initialisation of mbarriers, or virtual aliases, which are no data here.
+    if has("alias") {
+        // Orders virtual aliases, which there are none of here.
         return certain(Effect::None);
+    }
+    if has("mbarrier_init") {
+        let unknown = unknown(instruction, &["mbarrier_init", "release", "cluster"], |_| false);
+        return Classified { effect: Effect::ProxyFence(ProxyFence::MbarrierInit), unknown };
     }
     if !has("async") {
         return unordered("a proxy fence other than `.async`");

@@ -10,7 +10,7 @@ use super::queue::{lanes_of, retire};
 use super::{Orderer, Role};
 use crate::abi::{Record, decode};
 use crate::event::{Event, Handler, Place};
-use crate::isa::{Access, AccessKind};
+use crate::isa::{Access, AccessKind, MbarrierOp};
 
 pub(super) type Ranks = SmallVec<[u8; 32]>;
 
@@ -25,6 +25,8 @@ pub(super) struct Candidate {
     pub(super) left: u32,
     /// It leaves every value as it read it.
     pub(super) reads_only: bool,
+    /// It waits for a phase of an mbarrier.
+    pub(super) waits: bool,
 }
 
 /// End ticket, warp, and where its record starts.
@@ -104,7 +106,7 @@ impl Orderer {
             let rank_index = usize::from(rank);
             // A failed compare-and-swap and a load leave the value as it was.
             let left = record.written(rank_index).or(record.read(rank_index));
-            self.values.set(Place::of(record, rank_index, 0), left);
+            self.values.set(Place::of(record, rank_index, self.geometry), left);
             order.push(rank);
         }
         order
@@ -126,11 +128,12 @@ impl Orderer {
         let (mut fits, mut begins, mut first) = (None, None, None);
         for (index, rank) in pending.iter().enumerate() {
             let rank = usize::from(*rank);
-            let place = Place::of(record, rank, 0);
+            let place = Place::of(record, rank, self.geometry);
             let (read, written) = (record.read(rank), record.written(rank));
             let others = || {
                 let others = pending.iter().map(|other| usize::from(*other));
-                others.filter(move |other| *other != rank && Place::of(record, *other, 0) == place)
+                others
+                    .filter(move |other| *other != rank && Place::of(record, *other, self.geometry) == place)
             };
             match self.values.current(place) {
                 Some(value) if Some(value) == read => {
@@ -164,9 +167,15 @@ impl Orderer {
             (Some(read), written) => written.is_none_or(|written| written == read),
             (None, _) => false,
         };
-        let reads_only = (0..record.mask().count_ones() as usize).all(keeps);
+        let mbarrier = match self.roles.get(record.site() as usize) {
+            Some(Role::Mbarrier(mbarrier)) => Some(mbarrier.op),
+            _ => None,
+        };
+        let waits = matches!(mbarrier, Some(MbarrierOp::Wait { .. }));
+        let reads_only = waits || (mbarrier.is_none() && (0..record.mask().count_ones() as usize).all(keeps));
         self.readers += usize::from(reads_only);
-        self.pool.insert((after, key, at), Candidate { before, warp: key, at, left, reads_only });
+        self.stalled = false;
+        self.pool.insert((after, key, at), Candidate { before, warp: key, at, left, reads_only, waits });
     }
 
     fn leave(&mut self, at: &PoolKey) {
@@ -179,6 +188,9 @@ impl Orderer {
     pub(super) fn step_pool(&mut self, handler: &mut impl Handler) -> bool {
         let Some((&first_key, _)) = self.pool.first_key_value() else { return false };
         let after = first_key.0;
+        if self.stalled {
+            return false;
+        }
         if !self.flushing && !self.watermark.covers(after) {
             return false;
         }
@@ -190,6 +202,13 @@ impl Orderer {
         // Others whose intervals overlap may come first; its value tells, or theirs do.
         let overlapping: Vec<_> =
             self.pool.iter().filter(|(_, c)| c.before < after).map(|(key, _)| *key).collect();
+        let waits = |orderer: &Self, key: &PoolKey| orderer.pool.get(key).is_some_and(|c| c.waits);
+        // A phase that is waited for may not be complete much longer.
+        for key in &overlapping {
+            if waits(self, key) && self.attempt(*key, false, &known, handler) {
+                return true;
+            }
+        }
         let changes = if overlapping.len() > 1 { self.changes(&overlapping) } else { Vec::new() };
         // Those that change nothing go first: a change may take away the value that they saw. A place of which nothing is
         // known takes the value of the first operation; of another only if that leads on.
@@ -207,7 +226,16 @@ impl Orderer {
         }
         // No order explains the values: without what others will do first, then by force.
         let hints = Hints { others: Vec::new(), guess: true };
-        self.attempt(first_key, false, &hints, handler) || self.attempt(first_key, true, &hints, handler)
+        let mut forced = first_key;
+        if waits(self, &first_key) {
+            if !self.flushing && !self.unseen {
+                self.stalled = true;
+                return false;
+            }
+            // Others may lead on to what this one waits for.
+            forced = overlapping.iter().copied().find(|key| !waits(self, key)).unwrap_or(first_key);
+        }
+        self.attempt(forced, false, &hints, handler) || self.attempt(forced, true, &hints, handler)
     }
 
     /// What operations of the pool will change.
@@ -219,8 +247,11 @@ impl Orderer {
                 self.blocks.get(&key.1.block).and_then(|block| block.warps.get(usize::from(key.1.warp)));
             let units = warp.and_then(|warp| warp.queue.units.get(candidate.at..));
             let Some(record) = units.and_then(|units| decode(units).ok().flatten()) else { continue };
+            if !matches!(self.roles.get(record.site() as usize), Some(Role::Strong(_))) {
+                continue;
+            }
             for (rank, lane) in record.lanes().enumerate() {
-                let place = Place::of(&record, rank, 0);
+                let place = Place::of(&record, rank, self.geometry);
                 if let Some(written) = record.written(rank)
                     && candidate.left >> lane & 1 != 0
                     && record.read(rank) != Some(written)
@@ -251,7 +282,10 @@ impl Orderer {
         let mut length = 0;
         if let Some(record) = queue.units.get(candidate.at..).and_then(|units| decode(units).ok().flatten()) {
             length = record.units().len();
-            if let Some(Role::Strong(access)) = self.roles.get(record.site() as usize).copied() {
+            let role = self.roles.get(record.site() as usize).copied();
+            if let Some(Role::Mbarrier(mbarrier)) = role {
+                left = self.mbarrier(&mbarrier, &record, left, force, handler);
+            } else if let Some(Role::Strong(access)) = role {
                 let mut ranks = self.runnable(&access, &record, left, hints);
                 if force && (ranks.len() as u32) < left.count_ones() {
                     self.degraded += u64::from(access.is_rmw());
@@ -287,7 +321,7 @@ impl Orderer {
             if left >> lane & 1 != 0 && !ranks.contains(&(rank as u8)) {
                 // A stale load says nothing of what the place holds now.
                 if access.writes() {
-                    self.values.set(Place::of(record, rank, 0), record.written(rank));
+                    self.values.set(Place::of(record, rank, self.geometry), record.written(rank));
                 }
                 ranks.push(rank as u8);
             }
