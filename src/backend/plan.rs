@@ -112,6 +112,11 @@ pub struct Clusters {
 }
 
 impl Clusters {
+    /// Blocks of one cluster along each axis.
+    pub fn extent(self) -> [u32; 3] {
+        self.cluster
+    }
+
     /// Blocks of one cluster.
     pub fn size(self) -> u32 {
         self.cluster.iter().product()

@@ -389,7 +389,7 @@ pub(super) fn remote<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
     let copy = AsyncCopy {
         bulk: false,
         from: None,
-        to: Space::SharedCluster,
+        to: spaces(instruction).next().unwrap_or(Space::Generic),
         source: 1,
         destination: 0,
         bytes: CopyBytes::Static(element.saturating_mul(count)),

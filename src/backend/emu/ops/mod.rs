@@ -2,6 +2,7 @@
 //! gives the code to run: for register operations, a closure over a row of lanes made by one of the helpers below.
 
 mod address;
+mod asynchronous;
 mod atomic;
 mod barrier;
 mod bits;
@@ -51,9 +52,11 @@ const TABLE: &[(&str, Decode)] = &[
     ("cnot", logic::cnot),
     ("copysign", float::copysign),
     ("cos", float::cos),
+    ("cp", asynchronous::cp),
     ("createpolicy", moves::zero),
     ("cvt", convert::cvt),
     ("cvta", address::cvta),
+    ("discard", asynchronous::fill),
     ("div", numeric::div),
     ("dp2a", packed::dp2a),
     ("dp4a", packed::dp4a),
@@ -63,6 +66,8 @@ const TABLE: &[(&str, Decode)] = &[
     ("fence", control::fence),
     ("fma", float::fma),
     ("fns", bits::fns),
+    ("getctarank", address::getctarank),
+    ("griddepcontrol", control::nothing),
     ("isspacep", address::isspacep),
     ("ld", memory::ld),
     ("ldu", memory::ld),
@@ -71,8 +76,10 @@ const TABLE: &[(&str, Decode)] = &[
     ("mad", numeric::mad),
     ("mad24", integer::mad24),
     ("madc", carry::madc),
+    ("mapa", address::mapa),
     ("match", warp::matching),
     ("max", numeric::max),
+    ("mbarrier", asynchronous::mbarrier),
     ("membar", control::fence),
     ("min", numeric::min),
     ("mov", moves::mov),
