@@ -257,6 +257,10 @@ pub enum Pending {
         /// The wait.
         wait: SiteId,
     },
+    /// The first is a copy whose thread may not have waited yet; the second's thread has waited for its own copies only.
+    OwnOnly,
+    /// The first is a copy that is not complete, and the second's thread does not even know that it was issued.
+    Apart,
     /// The first is a copy that completes a phase of an mbarrier, which the second access's thread has not waited for.
     Phase {
         /// Where the mbarrier is, with its space tag.

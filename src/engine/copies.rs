@@ -51,6 +51,8 @@ enum Short {
 struct Copy {
     /// `None`: by an mbarrier.
     kind: Option<GroupKind>,
+    /// The number of their group among those of their threads.
+    group: u32,
     /// They read.
     reads: bool,
     ends: SmallVec<[Ended; 1]>,
@@ -68,8 +70,8 @@ impl Copies {
         self.all.clear();
     }
 
-    fn add(&mut self, kind: Option<GroupKind>, reads: bool) -> u32 {
-        self.all.push(Copy { kind, reads, ends: SmallVec::new(), short: None });
+    fn add(&mut self, kind: Option<GroupKind>, group: u32, reads: bool) -> u32 {
+        self.all.push(Copy { kind, group, reads, ends: SmallVec::new(), short: None });
         (self.all.len() - 1) as u32
     }
 
@@ -81,7 +83,7 @@ impl Copies {
 
     /// Accesses that complete by a phase.
     pub(super) fn by_phase(&mut self, reads: bool, mbarrier: u32, phase: u32, site: SiteId) -> u32 {
-        let copy = self.add(None, reads);
+        let copy = self.add(None, 0, reads);
         self.end(copy, u32::MAX, End::Phase { mbarrier, phase }, site);
         copy
     }
@@ -103,6 +105,13 @@ impl Copies {
                 }
             }
         })
+    }
+
+    /// Whether a lane with these groups has waited for its own group of that number.
+    pub(super) fn has_waited(&self, copy: u32, groups: Option<&Groups>, lane: u8) -> bool {
+        let Some(copy) = self.all.get(copy as usize) else { return false };
+        let Some((kind, groups)) = copy.kind.zip(groups) else { return false };
+        groups.waited[kind as usize][usize::from(lane) & 31] > copy.group
     }
 
     /// Why a lane's access is not complete for who knows these phases. `place` gives the address of an mbarrier.
@@ -155,6 +164,8 @@ const ARMED: usize = 64;
 pub(super) struct Groups {
     /// Committed groups, by kind and lane.
     committed: [[u32; 32]; 2],
+    /// Groups waited for, likewise.
+    waited: [[u32; 32]; 2],
     issued: Vec<Issued>,
 }
 
@@ -186,7 +197,7 @@ impl Groups {
             let copy = match self.issued.iter().rev().find(same) {
                 Some(issued) => issued.copy,
                 None => {
-                    let copy = copies.add(Some(kind), reads);
+                    let copy = copies.add(Some(kind), group, reads);
                     self.issued.push(Issued { copy, kind, reads, mask: alike, group, armed: 0 });
                     copy
                 }
@@ -211,6 +222,9 @@ impl Groups {
     ) {
         let (mask, time, site) = wait;
         let committed = &self.committed[kind as usize];
+        for lane in lanes(mask) {
+            self.waited[kind as usize][lane] = committed[lane].saturating_sub(pending.unwrap_or(0));
+        }
         for issued in self.issued.iter_mut().filter(|issued| issued.kind == kind) {
             let here = issued.mask & mask;
             if here == 0 {

@@ -181,7 +181,22 @@ impl Judge<'_> {
             return Pending::Issue;
         }
         let place = |mbarrier| self.mbarriers.place(mbarrier).address;
-        self.viewer.copies.pending(entry.order, facts.lane, self.viewer.phases(), place)
+        let pending = self.viewer.copies.pending(entry.order, facts.lane, self.viewer.phases(), place);
+        let issued = earlier == later
+            || self.viewer.know.clock.known(entry.block, entry.warp, entry.mask, entry.time) != 0;
+        let warp = self.block.warps.get(usize::from(later.warp));
+        let groups = warp.and_then(|warp| warp.groups.as_deref());
+        match pending {
+            Pending::NotWaited { .. } | Pending::Left { .. }
+                if earlier != later && self.viewer.copies.has_waited(entry.order, groups, later.lane) =>
+            {
+                Pending::OwnOnly
+            }
+            // Who has not waited at all meant to see what is copied.
+            Pending::Unshared { .. } | Pending::Phase { seen: 0, .. } => pending,
+            _ if issued => pending,
+            _ => Pending::Apart,
+        }
     }
 
     /// Whether each scope includes the other thread.

@@ -4,24 +4,43 @@
 //!
 //! | file | rule of the model |
 //! | --- | --- |
-//! | `clock` | base causality as vector clocks, and the clocks of `fence.sc` |
+//! | `clock` | base causality as vector clocks, the clocks of `fence.sc`, and what is fenced towards the async proxy |
 //! | `thread` | program order, CTA barriers and `bar.warp.sync` (synchronizes-with by barriers) |
-//! | `sync` | release and acquire patterns, observation, RMW chains (synchronizes-with by values) |
+//! | `blocks` | `barrier.cluster`, and the end of a block's shared memory |
+//! | `sync` | release and acquire patterns, observation, RMW chains (synchronizes-with by values), scopes |
+//! | `mbarrier` | arrivals and waits of mbarriers (synchronizes-with by phases) |
+//! | `copies`, `asynchronous` | asynchronous operations and their completion, proxy fences |
 //! | `shadow` | which earlier accesses are kept for each byte |
-//! | `access` | an access against the shadow: conflict, causality order, morally strong |
+//! | `access` | an access against the shadow: conflict, causality order, morally strong, proxies |
 //! | `judge` | which rule and severity a race gets |
 //! | `publish` | which half of a publication is wanting |
 //!
 //! Forced `fence.sc` order: if a read that precedes fence F2 in base causality observed a write that fence F1 precedes, and
 //! the fences are morally strong, then F1 comes before F2, since the other way round would violate the causality axiom.
 //!
-//! What is approximated, and in which direction:
-//! - Only generic-proxy operations exist here; the rest makes a run inconclusive.
-//! - Which write a strong read observed is told by its value (`event::order`); the latest of that value is taken.
-//! - Unforced `fence.sc` order (mere timing) is no order, as the model demands of a verdict over executions. A forced edge
-//!   needs a *strong* read that observed the write; one through a weak read is not seen (the flag itself is a race then).
-//! - Histories are bounded (`sync::HISTORY`, `sync::CHAINS`, `sync::NEAR_BLOCKS`, `access::PLACES`); beyond them edges are lost, and
-//!   reports may be too many. Beyond `shadow::WEAK_WRITERS` accesses are lost, and the run says so.
+//! What is approximated, axiom by axiom, and in which direction:
+//! - *Observation.* Which write a strong read observed is told by its value (`event::order`); the latest of that value is
+//!   taken. May miss.
+//! - *Fence-SC.* Unforced order (mere timing) is no order, as the model demands of a verdict over executions. A forced edge
+//!   needs a *strong* read that observed the write; one through a weak read is not seen (the flag itself is a race then),
+//!   nor one between blocks of a cluster by fences of cluster scope. May report too much.
+//! - *Base causality.* Histories are bounded (`sync::HISTORY`, `sync::CHAINS`, `sync::NEAR_BLOCKS`, `access::PLACES`); beyond them
+//!   edges are lost, and reports may be too many. Beyond `shadow::WEAK_WRITERS` accesses are lost, and the run says so.
+//! - *mbarriers.* A wait of a phase counts as knowing all earlier phases of the same mbarrier; an operation without a scope has
+//!   cluster scope, where the ISA says `.cta`; arrivals release what precedes them, never a later relaxed arrival of the
+//!   same thread (pattern b). The first two may miss, the last may report too much. `event::mbarrier` tells when a phase is
+//!   complete.
+//! - *Asynchronous operations.* A copy's access that takes the place of earlier ones of the same bytes orders them with
+//!   whatever its completion orders. Reductions count as morally strong whatever the proxies. A copy that was waited for
+//!   by a group and by an mbarrier counts by either. Copies by tensor maps have no accesses here, and the run says so. May
+//!   miss. What a copy leaves in a strong location is unknown from its issue on.
+//! - *Proxies.* Generic and async proxy only: a generic access and a later one in the async proxy need base causality with a
+//!   proxy fence by any thread on the path, as the formal model has it. The completion of a copy orders it with generic
+//!   accesses. Texture, surface, constant and tensor-map proxies make a run inconclusive; `ld.global.nc` is R009.
+//! - *Matrices.* Lanes that give addresses to `ldmatrix` and `stmatrix` count as those that access; of `wmma` tiles, all lanes
+//!   access all elements. The last may report too much where a warp loads and stores a tile of one shape in place, which
+//!   is a warning.
+//! - *Observation order* (causality through observation) is kept for plain accesses, not for asynchronous ones.
 
 mod access;
 mod asynchronous;

@@ -75,6 +75,12 @@ impl Told<'_, '_> {
             Pending::OnlyReads { wait } => {
                 format!("{} waits until the source is read, not until (1) is written", self.wait(wait))
             }
+            Pending::OwnOnly => format!(
+                "the thread of (2) has waited for its own copies, but nothing orders the wait of the thread of (1) before (2) in {other}"
+            ),
+            Pending::Apart => {
+                "(2) is ordered neither before the issue of the copy (1) nor behind its completion".into()
+            }
             Pending::Unshared { wait } => format!(
                 "the thread of (1) waited for its copy by {}, but nothing orders that before (2) in {other}",
                 self.wait(wait)
@@ -132,7 +138,18 @@ impl Told<'_, '_> {
                 format!("let fewer groups stay pending: `{}`{shared}", self.wait_op(wait, Some(most)))
             }
             Pending::OnlyReads { .. } => format!("wait by `cp.async.bulk.wait_group 0`{shared}"),
-            Pending::Unshared { .. } => match self.finding.relation {
+            Pending::Apart => {
+                let barrier = match self.finding.relation {
+                    Relation::Thread | Relation::Warp => "a warp barrier",
+                    Relation::Block => "a block barrier",
+                    Relation::Cluster => "a cluster barrier",
+                    _ => "a release and an acquire",
+                };
+                format!(
+                    "put {barrier} behind (2), before its bytes are copied to again, or, if (2) is to see them, between the wait for the copy and (2)"
+                )
+            }
+            Pending::OwnOnly | Pending::Unshared { .. } => match self.finding.relation {
                 Relation::Warp => "put a warp barrier, `__syncwarp()`, between that wait and (2)".into(),
                 Relation::Cluster => "put a cluster barrier between that wait and (2)".into(),
                 Relation::Grid => "release behind that wait, and acquire before (2)".into(),
