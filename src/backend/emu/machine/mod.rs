@@ -12,6 +12,7 @@ mod common;
 mod converge;
 mod copies;
 mod fill;
+mod matrix;
 mod mbarrier;
 mod place;
 mod step;
@@ -387,7 +388,7 @@ impl Core<'_> {
             at.file = Vec::new();
             at.local = Vec::new();
         }
-        self.lanes_left(block, warp);
+        self.lanes_left(block, warp)?;
         self.left_cluster(block, warp, mask)
     }
 }
