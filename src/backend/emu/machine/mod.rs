@@ -12,6 +12,7 @@ mod common;
 mod converge;
 mod copies;
 mod fill;
+mod issue;
 mod matrix;
 mod mbarrier;
 mod place;
