@@ -26,17 +26,15 @@ fn weak(mut pass: Pass<'_, '_>, access: &Access) -> Result<()> {
     let mut code = Code::default();
     let skip = code.name();
     pass.guard(&mut code, &skip);
-    if access.rows < 32 {
-        pass.rows(&mut code, access.rows, &skip);
+    if let Some(rows) = access.rows {
+        pass.rows(&mut code, rows, &skip);
     }
     let place = address(&pass, access.address)?;
     let Some(a) = tagged(&mut code, pass.symbols, pass.target, access.space, place, &skip)? else {
         return Ok(());
     };
-    // What lands in a row of a matrix comes from many lanes.
-    let whole = access.rows == 32;
-    let written =
-        (access.kind == AccessKind::Store && whole).then(|| stored(&pass, &mut code, access)).transpose()?;
+    let stores = pass.site.payload().written;
+    let written = stores.then(|| stored(&pass, &mut code, access)).transpose()?;
     pass.log(&mut code, &Values { a: Some(a), written, ..Values::default() });
     code.label(&skip);
     pass.emit(code);

@@ -100,7 +100,7 @@ impl Site {
                 Payload {
                     a: true,
                     read: access.is_rmw() || (load && strong),
-                    written: access.writes() && access.rows == 32,
+                    written: access.writes() && access.rows.is_none(),
                     tickets: strong,
                 }
             }

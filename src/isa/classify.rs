@@ -96,7 +96,7 @@ fn matrix<'a>(instruction: &Instruction<'a>, kind: AccessKind) -> Classified<'a>
         count: 16 / element,
         op: None,
         address: u8::try_from(address).unwrap_or(0),
-        rows: rows.min(32),
+        rows: Some(rows.min(32)),
     }))
 }
 
@@ -173,7 +173,7 @@ fn access<'a>(instruction: &Instruction<'a>, kind: AccessKind) -> Classified<'a>
         count: 1,
         op: None,
         address: address.and_then(|at| u8::try_from(at).ok()).unwrap_or(0),
-        rows: 32,
+        rows: None,
     };
     if instruction.opcode.text == "ldu" {
         access.marking = Marking::NonCoherent;

@@ -165,8 +165,8 @@ pub struct Access {
     pub op: Option<AtomOp>,
     /// Index of the address among the operands.
     pub address: u8,
-    /// Lanes whose address counts, from lane 0 on: 32, but fewer for `ldmatrix` and `stmatrix`.
-    pub rows: u8,
+    /// `ldmatrix`, `stmatrix`: lanes whose address counts, from lane 0 on. What lands in a row comes from many lanes.
+    pub rows: Option<u8>,
 }
 
 impl Access {

@@ -85,6 +85,8 @@ pub(super) enum Code {
     Mbarrier(Box<MbarrierCode>),
     /// `st.bulk`, `discard`
     Fill(Box<FillOp>),
+    /// A matrix instruction, which all live lanes of the warp execute together.
+    Matrix(Box<MatrixOp>),
     /// A warp instruction whose lanes wait for each other.
     Converge(Box<ConvergeOp>),
     /// Changes the thread's stack of local memory.
@@ -242,6 +244,34 @@ pub(super) struct FillOp {
     pub(super) address: Address,
     /// Bytes, where an operand says so.
     pub(super) bytes: Option<Src>,
+}
+
+/// A matrix instruction.
+pub(super) enum MatrixOp {
+    /// `mma`, `movmatrix`
+    Registers(Compute),
+    /// `ldmatrix`, `stmatrix`: matrices of eight rows of eight 16-bit elements, one in each register; lanes give the
+    /// addresses of the rows.
+    Rows { address: Address, values: Values, transposed: bool },
+    /// `wmma.load`, `wmma.store`
+    Tile(TileOp),
+}
+
+/// A matrix in memory that a warp loads or stores together.
+pub(super) struct TileOp {
+    pub(super) address: Address,
+    pub(super) values: Values,
+    /// Elements from line to line, where an operand says so.
+    pub(super) stride: Option<Src>,
+    /// Elements of a line.
+    pub(super) length: u32,
+    pub(super) lines: u32,
+    /// Lines are columns.
+    pub(super) columns: bool,
+    /// Bytes of an element.
+    pub(super) bytes: u32,
+    /// Elements that one register holds.
+    pub(super) packed: u32,
 }
 
 /// `bar` and `barrier`.

@@ -169,13 +169,13 @@ impl Core<'_> {
     }
 
     /// Lanes of a warp have ended: others may have waited for that.
-    pub(super) fn lanes_left(&mut self, block: &mut Block, warp: usize) {
+    pub(super) fn lanes_left(&mut self, block: &mut Block, warp: usize) -> Result<(), Halt> {
         for id in 0..16 {
             self.warp_arrives(block, warp, id);
             if block.warps[warp].live == 0 {
                 self.complete(block, id);
             }
         }
-        self.converged(block, warp);
+        self.converged(block, warp)
     }
 }

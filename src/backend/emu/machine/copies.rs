@@ -1,5 +1,4 @@
-//! Asynchronous copies, stores and reductions. What is issued is checked at once and put into the queue of its warp; its
-//! bytes move at some time between then and the wait that requires them. The time is drawn when it is issued, counted in
+//! Asynchronous copies, stores and reductions on their way. What is issued is put into the queue of its warp; its bytes move at some time between then and the wait that requires them. The time is drawn when it is issued, counted in
 //! steps of the launch: at once, soon, or, where the issuing thread waits for groups, as late as may be. Nothing is on its
 //! way any more when a block of the cluster ends.
 
@@ -9,19 +8,16 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashMap;
 
 use super::access::{halt, read, write};
-use super::place::{Place, locate, tagged, within};
 use super::{Block, Core, Halt};
-use crate::abi::{LANES, Lanes, SHARED_OFFSET, bulk_word, packed_value};
-use crate::backend::FaultKind;
-use crate::backend::emu::image::{Code, CopyCompletion, CopyLength, CopyOp, CopySource, LoggedSite, Space};
+use crate::abi::{LANES, Lanes, SHARED_OFFSET};
+use crate::backend::emu::image::{Code, CopySource};
 use crate::backend::emu::memory::Refused;
 use crate::backend::emu::regs::lanes;
 use crate::backend::emu::special::RANK_SHIFT;
-use crate::backend::emu::types::low;
 use crate::isa::{GroupKind, GroupOp};
 
 /// Elements that an asynchronous store takes from registers, at most.
-const MOST_ELEMENTS: usize = 4;
+pub(super) const MOST_ELEMENTS: usize = 4;
 
 /// A warp, by block and number.
 type Key = (u32, u32);
@@ -82,29 +78,32 @@ enum What {
     Arrive(u64),
 }
 
-struct Copy {
+/// A copy by one lane. All that it touches has been checked.
+pub(super) struct Copy {
     /// The instruction.
-    pc: u32,
-    /// The lane's group that it is in.
-    group: Option<(GroupKind, u32)>,
-    from: Source,
-    to: Where,
-    bytes: u32,
+    pub(super) pc: u32,
+    /// The lane's group that it is in, once it is in the queue.
+    pub(super) group: Option<(GroupKind, u32)>,
+    pub(super) from: Source,
+    pub(super) to: Where,
+    pub(super) bytes: u32,
     /// Bytes that are read; zeros follow.
-    read: u32,
-    mbarrier: Option<u64>,
+    pub(super) read: u32,
+    pub(super) mbarrier: Option<u64>,
     /// Ranks of the blocks that get the data, if there are several.
-    ranks: Option<u16>,
+    pub(super) ranks: Option<u16>,
 }
 
+/// A place that is the same for every block.
 #[derive(Clone, Copy)]
-enum Where {
+pub(super) enum Where {
     Global(u64),
     /// In the cluster: rank and offset.
     Cluster(u64),
 }
 
-enum Source {
+/// Where the data comes from.
+pub(super) enum Source {
     Memory(Where),
     Registers([u64; MOST_ELEMENTS]),
     /// Read already.
@@ -118,50 +117,20 @@ fn index(kind: GroupKind) -> usize {
     }
 }
 
-/// The operands of a copy, by lane.
-struct Operands {
-    to: Lanes,
-    from: Lanes,
-    values: [Lanes; MOST_ELEMENTS],
-    bytes: Lanes,
-    read: Lanes,
-    mbarrier: Lanes,
-    ranks: Lanes,
-}
-
-fn misaligned(what: &str, value: u64, align: u64) -> Refused {
-    let detail = format!("asynchronous copy {what} {value:#x}, which is no multiple of {align}");
-    Refused { kind: FaultKind::Misaligned, detail }
-}
-
 impl Core<'_> {
-    /// Issues what the lanes of the mask ask for.
-    pub(super) fn issue(
+    /// Puts the copies of lanes on their way, which complete by groups of this kind or by mbarriers.
+    pub(super) fn send(
         &mut self,
-        block: &mut Block,
+        block: &Block,
         warp: usize,
-        group: usize,
-        op: &CopyOp,
-        mask: u32,
-        site: Option<LoggedSite>,
+        kind: Option<GroupKind>,
+        copies: impl Iterator<Item = (usize, Copy)>,
     ) -> Result<(), Halt> {
-        let operands = self.copy_operands(block, warp, group, op);
-        if let Some(site) = site {
-            self.record_copy(block, warp, op, &operands, mask, site);
-        }
-        let grouped = match op.completion {
-            CopyCompletion::Group => Some(GroupKind::Copy),
-            CopyCompletion::BulkGroup => Some(GroupKind::Bulk),
-            CopyCompletion::Mbarrier(_) => None,
-        };
         let key = (block.position.linear, warp as u32);
-        let pc = block.warps[warp].groups[group].pc;
-        let (batch, due) = self.batch(grouped.is_some());
-        for lane in lanes(mask) {
-            let mut copy = self.copy(block, op, &operands, lane).map_err(|r| halt(lane, r))?;
-            copy.pc = pc;
-            let queue = self.copies.queue(key, block.cluster);
-            copy.group = grouped.map(|kind| (kind, queue.committed[index(kind)][lane]));
+        let (batch, due) = self.batch(kind.is_some());
+        let queue = self.copies.queue(key, block.cluster);
+        for (lane, mut copy) in copies {
+            copy.group = kind.map(|kind| (kind, queue.committed[index(kind)][lane]));
             queue.entries.push(Entry { batch, lane: lane as u8, what: What::Copy(copy) });
         }
         self.schedule(key, batch, due)
@@ -220,169 +189,6 @@ impl Core<'_> {
         }
         self.copies.look();
         Ok(())
-    }
-
-    fn copy_operands(&mut self, block: &mut Block, warp: usize, group: usize, op: &CopyOp) -> Operands {
-        let at = &block.warps[warp];
-        let here = at.groups[group];
-        let to = Self::addresses(at, here, &op.to);
-        let from = match &op.from {
-            CopySource::Memory(from) => Self::addresses(at, here, from),
-            CopySource::Registers(..) => [0; LANES],
-        };
-        let mbarrier = match &op.completion {
-            CopyCompletion::Mbarrier(mbarrier) => Self::addresses(at, here, mbarrier),
-            _ => [0; LANES],
-        };
-        let mut values = [[0; LANES]; MOST_ELEMENTS];
-        if let CopySource::Registers(from, _) = &op.from {
-            for (row, src) in values.iter_mut().zip(from) {
-                *row = self.value(block, warp, group, *src);
-            }
-        }
-        let (bytes, read) = match op.bytes {
-            CopyLength::Static(bytes) => ([u64::from(bytes); LANES], [u64::from(bytes); LANES]),
-            CopyLength::AtMost(most, operand) => {
-                let most = u64::from(most);
-                let read = self.value(block, warp, group, operand).map(|bytes| bytes.min(most));
-                ([most; LANES], read)
-            }
-            CopyLength::Unless(most, pred) => {
-                let ignored = self.with_regs(block, warp, group, |regs| regs.pred(pred));
-                let most = u64::from(most);
-                let read = |lane: usize| if ignored >> lane & 1 != 0 { 0 } else { most };
-                ([most; LANES], std::array::from_fn(read))
-            }
-            CopyLength::Operand(operand) => {
-                let bytes = self.value(block, warp, group, operand);
-                (bytes, bytes)
-            }
-        };
-        let ranks = op.multicast.map_or([0; LANES], |ranks| self.value(block, warp, group, ranks));
-        Operands { to, from, values, bytes, read, mbarrier, ranks: ranks.map(|ranks| low(ranks, 16)) }
-    }
-
-    fn record_copy(
-        &mut self,
-        block: &Block,
-        warp: usize,
-        op: &CopyOp,
-        operands: &Operands,
-        mask: u32,
-        site: LoggedSite,
-    ) {
-        let recorder = &mut self.recorder;
-        let position = &block.position;
-        let mut logged = tagged(op.to.space, mask, &operands.to, position, &mut recorder.a);
-        let source = match (&op.from, &op.completion) {
-            (CopySource::Memory(from), _) => (from.space, &operands.from),
-            (_, CopyCompletion::Mbarrier(mbarrier)) => (mbarrier.space, &operands.mbarrier),
-            _ => (Space::Global, &operands.from),
-        };
-        logged &= tagged(source.0, mask, source.1, position, &mut recorder.read);
-        recorder.written = match &op.from {
-            CopySource::Registers(from, unit) => std::array::from_fn(|lane| {
-                let elements = operands.values.map(|row| row[lane]);
-                packed_value(elements.get(..from.len()).unwrap_or_default(), *unit)
-            }),
-            CopySource::Memory(_) if op.bulk => std::array::from_fn(|lane| {
-                bulk_word(operands.bytes[lane] as u32, operands.mbarrier[lane], operands.ranks[lane] as u16)
-            }),
-            CopySource::Memory(_) => operands.read,
-        };
-        recorder.write(site, logged, block.who(warp), (0, 0));
-    }
-
-    /// The copy of a lane, with everything checked that it will touch.
-    fn copy(
-        &mut self,
-        block: &Block,
-        op: &CopyOp,
-        operands: &Operands,
-        lane: usize,
-    ) -> Result<Copy, Refused> {
-        let align = u64::from(op.align);
-        let (bytes, to, from) = (operands.bytes[lane], operands.to[lane], operands.from[lane]);
-        if op.bulk && !bytes.is_multiple_of(align) {
-            return Err(misaligned("of size", bytes, align));
-        }
-        if !to.is_multiple_of(align) {
-            return Err(misaligned("to", to, align));
-        }
-        let size = usize::try_from(bytes).unwrap_or(usize::MAX);
-        let destination = self.reach(block, op.to.space, to, size, true)?;
-        let mbarrier = match &op.completion {
-            CopyCompletion::Mbarrier(address) => {
-                Some(self.mbarrier_place(block, address.space, operands.mbarrier[lane])?)
-            }
-            _ => None,
-        };
-        let ranks = op.multicast.map(|_| operands.ranks[lane] as u16);
-        if let (Some(mbarrier), Where::Cluster(at)) = (mbarrier, destination) {
-            if mbarrier >> RANK_SHIFT != at >> RANK_SHIFT && ranks.is_none() {
-                let detail =
-                    "an asynchronous copy whose mbarrier is not in the block that gets the data".into();
-                return Err(Refused { kind: FaultKind::Device, detail });
-            }
-            for (at, mbarrier) in targets(at, mbarrier, ranks) {
-                self.clusters[block.cluster].bytes(at, size, true)?;
-                self.with_mbarrier(block.cluster, mbarrier, |_| Ok(()))?;
-            }
-        }
-        let source = match &op.from {
-            CopySource::Registers(..) => Source::Registers(operands.values.map(|row| row[lane])),
-            // Nothing is read: the address need not be one.
-            CopySource::Memory(_) if operands.read[lane] == 0 => Source::Registers([0; MOST_ELEMENTS]),
-            CopySource::Memory(address) => {
-                if !from.is_multiple_of(align) {
-                    return Err(misaligned("from", from, align));
-                }
-                let size = usize::try_from(operands.read[lane]).unwrap_or(usize::MAX);
-                Source::Memory(self.reach(block, address.space, from, size, false)?)
-            }
-        };
-        Ok(Copy {
-            pc: 0,
-            group: None,
-            from: source,
-            to: destination,
-            bytes: bytes as u32,
-            read: operands.read[lane] as u32,
-            mbarrier,
-            ranks,
-        })
-    }
-
-    /// Where an address leads, if all the bytes may be accessed.
-    fn reach(
-        &mut self,
-        block: &Block,
-        space: Space,
-        address: u64,
-        size: usize,
-        write: bool,
-    ) -> Result<Where, Refused> {
-        let position = &block.position;
-        match locate(space, address, position) {
-            (Place::Global, at) => {
-                self.memory.bytes(at, size, write)?;
-                Ok(Where::Global(at))
-            }
-            (Place::Shared, at) => {
-                let shared = self.clusters[block.cluster].of(position.rank);
-                let end = shared.len() as u64;
-                within(shared, end, "the block's shared memory", at, size, write)?;
-                Ok(Where::Cluster(position.shared_base() | at))
-            }
-            (Place::Peer, at) => {
-                self.clusters[block.cluster].bytes(at, size, write)?;
-                Ok(Where::Cluster(at))
-            }
-            (Place::Local | Place::Param, _) => {
-                let detail = format!("asynchronous copy at {address:#x}, which is private to the thread");
-                Err(Refused { kind: FaultKind::Device, detail })
-            }
-        }
     }
 
     /// Closes groups, or waits for them: what has to be complete now, lands.
@@ -561,7 +367,7 @@ impl Copies {
 }
 
 /// The places that get the data, each with its mbarrier: the one named, or the same offsets in the blocks of the mask.
-fn targets(at: u64, mbarrier: u64, ranks: Option<u16>) -> impl Iterator<Item = (u64, u64)> {
+pub(super) fn targets(at: u64, mbarrier: u64, ranks: Option<u16>) -> impl Iterator<Item = (u64, u64)> {
     let one = ranks.is_none().then_some((at, mbarrier));
     let ranks = u32::from(ranks.unwrap_or(0));
     let of = |rank: usize, at: u64| (rank as u64) << RANK_SHIFT | at & SHARED_OFFSET;

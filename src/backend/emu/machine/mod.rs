@@ -12,6 +12,8 @@ mod common;
 mod converge;
 mod copies;
 mod fill;
+mod issue;
+mod matrix;
 mod mbarrier;
 mod place;
 mod step;
@@ -387,7 +389,7 @@ impl Core<'_> {
             at.file = Vec::new();
             at.local = Vec::new();
         }
-        self.lanes_left(block, warp);
+        self.lanes_left(block, warp)?;
         self.left_cluster(block, warp, mask)
     }
 }

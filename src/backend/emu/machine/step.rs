@@ -255,7 +255,8 @@ impl Core<'_> {
                 self.cluster_wait(block, warp, group);
             }
             Code::Barrier(barrier) => self.barrier(block, warp, group, barrier, op.site)?,
-            Code::Converge(converge) => self.converge(block, warp, group, converge, op.site),
+            Code::Converge(converge) => self.converge(block, warp, group, converge, op.site)?,
+            Code::Matrix(matrix) => self.matrix(block, warp, group, matrix, op.site)?,
             _ => {}
         }
         Ok(After::Changed)

@@ -14,7 +14,8 @@ use crate::isa::{self, AsyncCopy, Completion, CopyBytes, Effect, MbarrierOp};
 /// Bytes of which bulk copies are made.
 const BULK: u32 = 16;
 
-fn space(space: isa::Space) -> Space {
+/// A state space as `isa` reads it.
+pub(super) fn space(space: isa::Space) -> Space {
     match space {
         isa::Space::Generic => Space::Generic,
         isa::Space::Global => Space::Global,

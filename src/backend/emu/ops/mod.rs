@@ -14,6 +14,7 @@ mod float;
 mod half;
 mod integer;
 mod logic;
+mod matrix;
 mod memory;
 mod moves;
 mod numeric;
@@ -70,6 +71,7 @@ const TABLE: &[(&str, Decode)] = &[
     ("griddepcontrol", control::nothing),
     ("isspacep", address::isspacep),
     ("ld", memory::ld),
+    ("ldmatrix", matrix::ldmatrix),
     ("ldu", memory::ld),
     ("lg2", float::lg2),
     ("lop3", logic::lop3),
@@ -82,7 +84,9 @@ const TABLE: &[(&str, Decode)] = &[
     ("mbarrier", asynchronous::mbarrier),
     ("membar", control::fence),
     ("min", numeric::min),
+    ("mma", matrix::mma),
     ("mov", moves::mov),
+    ("movmatrix", matrix::movmatrix),
     ("mul", numeric::mul),
     ("mul24", integer::mul24),
     ("nanosleep", control::nanosleep),
@@ -115,6 +119,7 @@ const TABLE: &[(&str, Decode)] = &[
     ("st", memory::st),
     ("stackrestore", address::stackrestore),
     ("stacksave", address::stacksave),
+    ("stmatrix", matrix::stmatrix),
     ("sub", numeric::sub),
     ("subc", carry::subc),
     ("szext", bits::szext),
@@ -122,6 +127,7 @@ const TABLE: &[(&str, Decode)] = &[
     ("testp", float::testp),
     ("trap", control::trap),
     ("vote", warp::vote),
+    ("wmma", matrix::wmma),
     ("xor", logic::xor),
 ];
 
