@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use super::Core;
-use super::access::{Viewer, entry_witness};
 use super::clock::{self, Know};
 use super::collect::Conflict;
+use super::conflict::{Viewer, entry_witness};
 use super::shadow::Entry;
 use super::sync::Home;
 use crate::abi::TAG_SHARED;

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use rustc_hash::FxHashMap;
 
 use super::Launch;
-use super::access::{Viewer, includes};
 use super::collect::Conflict;
+use super::conflict::{Viewer, includes};
 use super::mbarrier::Mbarriers;
 use super::publish::{self, Party};
 use super::shadow::{Entry, Key, Path, WORD};
@@ -102,7 +102,7 @@ impl Judge<'_> {
                 (Rule::R004, Missing::AccessScope)
             } else if let Some(found) = self.publication(facts, relation, word) {
                 found
-            } else if !same_bytes && !(key.path.is_range() || now_key.path.is_range()) {
+            } else if !(same_bytes || key.path.is_range() || now_key.path.is_range()) {
                 // Atomics stay mutually atomic at different sizes if their scopes include each other; libraries make byte
                 // atomics so.
                 if atomics == 2 || (atomics == 1 && both_strong && self.inclusive(facts)) {

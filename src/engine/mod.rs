@@ -11,7 +11,8 @@
 //! | `mbarrier` | arrivals and waits of mbarriers (synchronizes-with by phases) |
 //! | `copies`, `asynchronous` | asynchronous operations and their completion, proxy fences |
 //! | `shadow` | which earlier accesses are kept for each byte |
-//! | `access` | an access against the shadow: conflict, causality order, morally strong, proxies |
+//! | `access` | what accesses observe and hand on |
+//! | `conflict` | an access against the shadow: conflict, causality order, morally strong, proxies |
 //! | `judge` | which rule and severity a race gets |
 //! | `publish` | which half of a publication is wanting |
 //!
@@ -47,6 +48,7 @@ mod asynchronous;
 mod blocks;
 mod clock;
 mod collect;
+mod conflict;
 mod copies;
 mod judge;
 mod mbarrier;
