@@ -216,6 +216,62 @@ pub enum Instead {
     NarrowScope,
 }
 
+/// What is wanting around an asynchronous access.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Pending {
+    /// Nothing orders the first access before the second, a copy, was issued.
+    Issue,
+    /// That order is there, but no proxy fence on it.
+    ProxyFence {
+        /// In shared memory.
+        shared: bool,
+    },
+    /// The first is a copy that was in no group when its thread waited for groups.
+    NotCommitted {
+        /// Of bulk copies.
+        bulk: bool,
+    },
+    /// The first is a copy whose group its thread has not waited for.
+    NotWaited {
+        /// Of bulk copies.
+        bulk: bool,
+        /// The access is the copy's read.
+        reads: bool,
+    },
+    /// The thread has waited, but let this group stay.
+    Left {
+        /// The wait.
+        wait: SiteId,
+        /// Groups that it let stay.
+        pending: u32,
+        /// Groups that may stay at most.
+        most: u32,
+    },
+    /// The thread has waited for the reads of its copies only.
+    OnlyReads {
+        /// The wait.
+        wait: SiteId,
+    },
+    /// The thread has waited, but nothing orders its wait before the second access.
+    Unshared {
+        /// The wait.
+        wait: SiteId,
+    },
+    /// The first is a copy whose thread may not have waited yet; the second's thread has waited for its own copies only.
+    OwnOnly,
+    /// The first is a copy that is not complete, and the second's thread does not even know that it was issued.
+    Apart,
+    /// The first is a copy that completes a phase of an mbarrier, which the second access's thread has not waited for.
+    Phase {
+        /// Where the mbarrier is, with its space tag.
+        mbarrier: u64,
+        /// The latest phase that the thread knows to be complete, counted from 1; 0 is none.
+        seen: u32,
+        /// The phase that the copy completes.
+        phase: u32,
+    },
+}
+
 /// Why two accesses are not ordered: what the advice is built on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Missing {
@@ -247,6 +303,10 @@ pub enum Missing {
         /// The flag is taken and given back by atomics, as a lock is.
         lock: bool,
     },
+    /// One of them is asynchronous.
+    Asynchronous(Pending),
+    /// The second is the end of the block whose shared memory the first, of another block, accesses.
+    BlockEnd,
     /// Launches in different streams without an event.
     StreamOrder,
     /// Accesses of different size.

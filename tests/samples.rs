@@ -25,15 +25,6 @@ use serde::Deserialize;
 /// Seeds of the trials `schedules`.
 const SEEDS: std::ops::Range<u64> = 0..8;
 
-/// Cases whose instructions are not covered yet: asynchronous copies, mbarriers, clusters. They are inconclusive, never
-/// clean; once those instructions are covered, the verdicts of their tables hold and this list goes.
-const NOT_COVERED: [&str; 4] = [
-    "45-wait-group-off-by-one",
-    "47-bulk-store-no-proxy-fence",
-    "50-read-before-wait",
-    "51-remote-store-before-entry",
-];
-
 /// Programs whose JSON report is blessed: one for each shape of finding.
 const JSON: [&str; 7] = [
     "ptx-samples/clean/reduce",
@@ -198,8 +189,6 @@ enum Sort {
     /// A case that is undefined by the model and harmless on devices, or a matter of policy: it has to run to its end,
     /// and its findings to stay as they were blessed.
     Doubtful,
-    /// See `NOT_COVERED`.
-    NotCovered,
 }
 
 fn verdict(launch: &Path, expect: &Expect, sort: Sort, seed: Option<u64>) -> Result<Report, Failed> {
@@ -208,8 +197,7 @@ fn verdict(launch: &Path, expect: &Expect, sort: Sort, seed: Option<u64>) -> Res
         Sort::Sample => compare(&report, expect, true)?,
         Sort::Firm => compare(&report, expect, false)?,
         Sort::Doubtful if report.incomplete.is_empty() => {}
-        Sort::NotCovered if report.verdict == Verdict::Inconclusive => {}
-        Sort::Doubtful | Sort::NotCovered => return Err(all(&report).into()),
+        Sort::Doubtful => return Err(all(&report).into()),
     }
     Ok(report)
 }
@@ -404,7 +392,6 @@ fn main() {
             let short = name(&launch);
             let expect = Expect::of(&launch);
             let sort = match expect.confidence.as_deref() {
-                _ if NOT_COVERED.iter().any(|case| short.contains(case)) => Sort::NotCovered,
                 Some("firm") => Sort::Firm,
                 Some(_) => Sort::Doubtful,
                 None => Sort::Sample,

@@ -146,6 +146,26 @@ pub fn barrier_word(id: u32, count: Option<u32>) -> u64 {
     u64::from(id) | u64::from(count.unwrap_or(0)) << 8
 }
 
+/// Bits of the number of bytes and of the mbarrier's offset in a `bulk_word`.
+pub const BULK_BITS: u32 = 24;
+
+/// The word that a bulk copy logs as `written`: its bytes, the offset of its mbarrier in the shared window of each block
+/// that gets data (0 if it completes by a group), and the mask of blocks that get data (0 for the one that the destination
+/// is in).
+pub fn bulk_word(bytes: u32, mbarrier: u64, multicast: u16) -> u64 {
+    u64::from(bytes) & SHARED_OFFSET | (mbarrier & SHARED_OFFSET) << BULK_BITS | u64::from(multicast) << 48
+}
+
+/// Bytes, mbarrier offset and mask of a `bulk_word`.
+pub fn bulk_parts(word: u64) -> (u32, u64, u16) {
+    ((word & SHARED_OFFSET) as u32, word >> BULK_BITS & SHARED_OFFSET, (word >> 48) as u16)
+}
+
+/// The word that an mbarrier operation logs as `written`: arrivals (or the expected count) and bytes.
+pub fn mbarrier_word(count: u32, bytes: u32) -> u64 {
+    u64::from(count) | u64::from(bytes) << 32
+}
+
 /// Folds one more 64-bit word into the value that stands for a wide access. Device code does the same: the first
 /// word is taken as it is, each further one by `mix_value`.
 pub fn mix_value(so_far: u64, next: u64) -> u64 {

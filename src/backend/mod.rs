@@ -10,7 +10,7 @@ use crate::abi::Unit;
 use crate::instrument::SiteTable;
 use crate::ptx::ast::Module;
 use crate::span::{SourceFile, Span};
-pub use plan::{Arg, Buffer, ElementType, Launch, Plan};
+pub use plan::{Arg, Buffer, Clusters, ElementType, Launch, Plan};
 
 /// The program to run.
 #[derive(Clone, Copy, Debug)]

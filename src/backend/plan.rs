@@ -87,6 +87,12 @@ impl Launch {
         self.threads().div_ceil(32)
     }
 
+    /// Its clusters; without any, each block is one.
+    pub fn clusters(&self) -> Clusters {
+        let cluster = self.cluster.unwrap_or([1; 3]).map(|n| n.max(1));
+        Clusters { grid: self.grid.map(|n| n.max(1)), cluster }
+    }
+
     /// Index of a block from its linear number; x runs fastest.
     pub fn block_index(&self, linear: u32) -> [u32; 3] {
         unravel(linear, self.grid)
@@ -95,6 +101,51 @@ impl Launch {
     /// Index of a thread from warp and lane; x runs fastest.
     pub fn thread_index(&self, warp: u32, lane: u32) -> [u32; 3] {
         unravel(warp * 32 + lane, self.block)
+    }
+}
+
+/// How the blocks of a grid are put together in clusters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Clusters {
+    grid: [u32; 3],
+    cluster: [u32; 3],
+}
+
+impl Clusters {
+    /// Blocks of one cluster along each axis.
+    pub fn extent(self) -> [u32; 3] {
+        self.cluster
+    }
+
+    /// Blocks of one cluster.
+    pub fn size(self) -> u32 {
+        self.cluster.iter().product()
+    }
+
+    /// The rank of a block in its cluster (`%cluster_ctarank`); x runs fastest.
+    pub fn rank(self, block: u32) -> u32 {
+        let [x, y, z] = unravel(block, self.grid);
+        let [cx, cy, cz] = self.cluster;
+        x % cx + (y % cy + z % cz * cy) * cx
+    }
+
+    /// The block of this rank in the cluster of `block`, if there is one.
+    pub fn peer(self, block: u32, rank: u32) -> Option<u32> {
+        if rank >= self.size() {
+            return None;
+        }
+        let at = unravel(block, self.grid);
+        let within = unravel(rank, self.cluster);
+        let [x, y, z] = [0, 1, 2].map(|axis| {
+            let cluster = self.cluster[axis];
+            at[axis] / cluster * cluster + within[axis]
+        });
+        Some(x + (y + z * self.grid[1]) * self.grid[0])
+    }
+
+    /// The block of rank 0 in the cluster of `block`, which stands for the cluster.
+    pub fn first(self, block: u32) -> u32 {
+        self.peer(block, 0).unwrap_or(block)
     }
 }
 
@@ -110,4 +161,21 @@ pub struct Plan {
     pub buffers: Vec<Buffer>,
     /// Launches in issue order.
     pub launches: Vec<Launch>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_of_a_cluster_are_neighbours() {
+        let clusters = Clusters { grid: [4, 2, 2], cluster: [2, 2, 1] };
+        assert_eq!(clusters.size(), 4);
+        // (3,1,1) is (1,1,0) in the cluster that begins at (2,0,1).
+        assert_eq!(clusters.rank(15), 3);
+        let all: Vec<_> = (0..5).map(|rank| clusters.peer(15, rank)).collect();
+        assert_eq!(all, [Some(10), Some(11), Some(14), Some(15), None]);
+        assert_eq!(clusters.first(15), 10);
+        assert!((0..16).all(|block| clusters.peer(block, clusters.rank(block)) == Some(block)));
+    }
 }

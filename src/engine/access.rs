@@ -1,17 +1,17 @@
-//! An access against the shadow.
+//! Accesses: what they observe and hand on, and the words that they touch.
 
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::Core;
 use super::clock::{self, Know};
-use super::judge::{Facts, Judge};
-use super::publish::{Observation, Party};
-use super::shadow::{Cell, Entry, Key, WORD};
-use super::sync::{Message, Write, is_wide};
+use super::conflict::{Shared, entry_witness, includes, touch};
+use super::publish::Observation;
+use super::shadow::{Entry, Key, Path, WORD};
+use super::sync::{Home, Message, Write};
 use super::thread::{LaneKnow, View};
-use super::{Core, Launch};
-use crate::abi::{Record, Tagged};
+use crate::abi::Record;
 use crate::event::Place;
 use crate::finding::{AccessClass, ThreadId, Witness};
 use crate::instrument::SiteId;
@@ -30,50 +30,68 @@ const PLACES: usize = 64;
 
 /// What is common to all lanes and elements of one record.
 #[derive(Clone, Copy)]
-struct Stroke {
-    class: AccessClass,
-    scope: Option<Scope>,
-    non_coherent: bool,
-    order: Order,
-    marking: Marking,
-    element: u8,
-    entry: Entry,
+pub(super) struct Stroke {
+    pub(super) class: AccessClass,
+    pub(super) scope: Option<Scope>,
+    pub(super) order: Order,
+    pub(super) marking: Marking,
+    pub(super) element: u8,
+    pub(super) entry: Entry,
 }
+
+impl Stroke {
+    /// A weak access of one lane.
+    pub(super) fn weak(class: AccessClass, element: u8, entry: Entry) -> Self {
+        Self { class, scope: None, order: Order::Weak, marking: Marking::Plain, element, entry }
+    }
+}
+
+/// Elements that a range may be met by: none is larger.
+const LARGEST: u64 = 16;
 
 impl Core {
     /// Handles lanes of an access record, in the order of `ranks`.
     pub(super) fn access(&mut self, access: &Access, record: &Record<'_>, ranks: &[u8]) {
-        let (index, warp_index) = (record.block(), record.warp());
-        let (current, events) = (self.current, self.events);
-        let block = self.block(index);
-        let Some(warp) = block.warps.get(usize::from(warp_index)) else { return };
+        let path = match access.marking {
+            Marking::NonCoherent => Path::ReadOnly,
+            _ => Path::Plain,
+        };
+        let Some(entry) = self.entry(record, path) else { return };
         let stroke = Stroke {
             class: class_of(access),
             scope: if access.order.is_strong() { access.scope } else { None },
-            non_coherent: access.marking == Marking::NonCoherent,
             order: access.order,
             marking: access.marking,
             element: access.element,
-            entry: Entry {
-                launch: current,
-                block: index,
-                warp: warp_index,
-                mask: 0,
-                time: warp.time,
-                site: SiteId(record.site()),
-                order: 0,
-                record: events,
-                value: None,
-                interval: warp.interval,
-                single: record.mask().is_power_of_two()
-                    || record.a_progression().is_some_and(|(_, s)| s == 0),
-            },
+            entry,
         };
         if access.order.is_strong() {
             self.strong(access, record, ranks, stroke);
         } else {
             self.weak(access, record, ranks, stroke);
         }
+    }
+
+    /// What all accesses of a record have in common.
+    pub(super) fn entry(&mut self, record: &Record<'_>, path: Path) -> Option<Entry> {
+        let (index, warp_index) = (record.block(), record.warp());
+        let (current, events) = (self.current, self.events);
+        let warp = self.block(index).warps.get(usize::from(warp_index))?;
+        Some(Entry {
+            launch: current,
+            block: index,
+            warp: warp_index,
+            mask: 0,
+            time: warp.time,
+            site: SiteId(record.site()),
+            order: 0,
+            record: events,
+            value: None,
+            interval: warp.interval,
+            single: record.mask().is_power_of_two()
+                || record.a_progression().is_some_and(|(_, stride)| stride == 0),
+            path,
+        })
     }
 
     fn weak(&mut self, access: &Access, record: &Record<'_>, ranks: &[u8], mut stroke: Stroke) {
@@ -91,7 +109,7 @@ impl Core {
             && record.a_progression().is_some_and(|(_, s)| s == 0)
         {
             stroke.entry.mask = record.mask();
-            self.elements(access, record.a(0), stroke);
+            self.elements(access, Place::of(record, 0, self.geometry()), stroke);
             return;
         }
         let mut mask_at = [0u8; 32];
@@ -102,7 +120,7 @@ impl Core {
             let rank = usize::from(*rank);
             stroke.entry.mask = 1 << mask_at[rank & 31];
             stroke.entry.value = record.written(rank);
-            self.elements(access, record.a(rank), stroke);
+            self.elements(access, Place::of(record, rank, self.geometry()), stroke);
         }
         if access.writes() && !self.locations.is_empty() {
             for rank in ranks {
@@ -113,7 +131,7 @@ impl Core {
 
     /// A weak store to a strong location breaks its chain and hands on nothing.
     fn weak_write(&mut self, access: &Access, record: &Record<'_>, rank: usize, stroke: Stroke) {
-        let place = Place::of(record, rank, 0);
+        let place = Place::of(record, rank, self.geometry());
         if !self.locations.contains_key(&place) {
             return;
         }
@@ -128,7 +146,7 @@ impl Core {
         for rank in ranks {
             let rank = usize::from(*rank);
             let lane = record.lanes().nth(rank).unwrap_or(0);
-            let place = Place::of(record, rank, 0);
+            let place = Place::of(record, rank, self.geometry());
             let reads = access.kind != AccessKind::Store;
             let mut inherited = None;
             if reads {
@@ -141,11 +159,11 @@ impl Core {
             stroke.entry.mask = 1 << lane;
             stroke.entry.value = record.written(rank);
             if place.is_shared() && !self.locations.contains_key(&place) {
-                self.block(record.block()).locations.push(place);
+                self.block(place.block).locations.push(place);
             }
             stroke.entry.order = self.locations.entry(place).or_default().next_order();
             let class = if failed { AccessClass::Read } else { stroke.class };
-            self.elements(access, record.a(rank), Stroke { class, ..stroke });
+            self.elements(access, place, Stroke { class, ..stroke });
             if writes {
                 self.strong_write(access, record, rank, lane, place, stroke, inherited);
             }
@@ -185,7 +203,8 @@ impl Core {
             location.note_observer(order, reader, stroke.entry.time);
         }
         let events = self.events;
-        let wide = is_wide(scope);
+        let home = Home::new(index, self.geometry());
+        let reach = home.reach(scope);
         let block = self.block(index);
         if writer != reader {
             block.observe(Observation {
@@ -193,7 +212,7 @@ impl Core {
                 order,
                 event: events,
                 time: stroke.entry.time,
-                read: witness(stroke, reader, record.a(rank), AccessClass::Read.max(stroke.class)),
+                read: witness(stroke, reader, place.address, AccessClass::Read.max(stroke.class)),
                 scope,
                 mem_order: access.order,
                 marking: access.marking,
@@ -222,8 +241,8 @@ impl Core {
             let pending = lane_sync.pending_on.iter().find(|(at, _)| *at == place);
             let taken: Vec<_> = pending
                 .into_iter()
-                .flat_map(|(_, message)| message.eligible(index, wide))
-                .chain(message.eligible(index, wide))
+                .flat_map(|(_, message)| message.eligible(home, reach))
+                .chain(message.eligible(home, reach))
                 .cloned()
                 .collect();
             for know in taken {
@@ -252,7 +271,8 @@ impl Core {
         inherited: Option<Message>,
     ) {
         let (index, warp_index) = (record.block(), record.warp());
-        let wide = is_wide(access.scope.unwrap_or(Scope::Cta));
+        let home = Home::new(index, self.geometry());
+        let reach = home.reach(access.scope.unwrap_or(Scope::Cta));
         let Some(warp) = self.block(index).warps.get_mut(usize::from(warp_index)) else { return };
         let mut message = Message::default();
         let own = access.order.releases().then(|| warp.lane_know(index, warp_index, lane));
@@ -263,16 +283,11 @@ impl Core {
                 if lane_sync.released_on.len() >= PLACES {
                     lane_sync.released_on.remove(0);
                 }
-                lane_sync.released_on.push((place, know, wide));
+                lane_sync.released_on.push((place, know, reach));
             }
-            if let Some(released) = &lane_sync.released_near {
-                message.add(index, false, released);
-            }
-            if let Some(released) = &lane_sync.released_wide {
-                message.add(index, true, released);
-            }
-            for (_, released, wide) in lane_sync.released_on.iter().filter(|(at, _, _)| *at == place) {
-                message.add(index, *wide, released);
+            lane_sync.hand_on(home, &mut message);
+            for (_, released, reach) in lane_sync.released_on.iter().filter(|(at, _, _)| *at == place) {
+                message.add(home, *reach, released);
             }
         }
         // What a read-modify-write observed, it passes on.
@@ -301,6 +316,7 @@ impl Core {
     ) -> Option<Write> {
         let (index, warp_index) = (record.block(), record.warp());
         let thread = self.thread(index, warp_index, lane as u8);
+        let geometry = self.geometry();
         let warp = self.block(index).warps.get(usize::from(warp_index))?;
         let know = warp.lane_know(index, warp_index, lane);
         let fenced_elsewhere =
@@ -316,19 +332,21 @@ impl Core {
             scope: stroke.scope,
             rmw: access.is_rmw(),
             marking: access.marking,
-            witness: witness(stroke, thread, record.a(rank), stroke.class),
+            witness: witness(stroke, thread, Place::of(record, rank, geometry).address, stroke.class),
             fenced_elsewhere,
         })
     }
 
     /// Each element is an access of its own.
-    fn elements(&mut self, access: &Access, address: u64, stroke: Stroke) {
+    fn elements(&mut self, access: &Access, place: Place, stroke: Stroke) {
         for element in 0..u64::from(access.count) {
-            self.element(address.wrapping_add(element * u64::from(access.element)), stroke);
+            let address = place.address.wrapping_add(element * u64::from(access.element));
+            self.element(Place { address, ..place }, stroke);
         }
     }
 
-    fn element(&mut self, address: u64, stroke: Stroke) {
+    pub(super) fn element(&mut self, place: Place, stroke: Stroke) {
+        let address = place.address;
         let bytes = u64::from(stroke.element);
         let first = address / WORD;
         let last = (address + bytes.max(1) - 1) / WORD;
@@ -337,37 +355,55 @@ impl Core {
             let key = Key {
                 class: stroke.class,
                 scope: stroke.scope,
-                non_coherent: stroke.non_coherent,
+                path: stroke.entry.path,
                 start: start as i8,
                 bytes: stroke.element,
             };
-            self.word(word * WORD, key, stroke, address);
+            self.word(word * WORD, key, stroke, place);
         }
     }
 
-    fn word(&mut self, word: u64, key: Key, stroke: Stroke, address: u64) {
+    /// An access to a range. Seen from each word it is as large as an element there can be, so that it takes the place of
+    /// whatever lies within.
+    pub(super) fn range(&mut self, place: Place, bytes: u64, stroke: Stroke) {
+        let (begin, end) = (place.address, place.address.saturating_add(bytes));
+        for word in begin / WORD..end.div_ceil(WORD) {
+            let at = word * WORD;
+            let start = begin.max(at.saturating_sub(LARGEST));
+            let stop = end.min(at + WORD + LARGEST);
+            let key = Key {
+                class: stroke.class,
+                scope: stroke.scope,
+                path: stroke.entry.path,
+                start: start.wrapping_sub(at).cast_signed() as i8,
+                bytes: (stop - start) as u8,
+            };
+            self.word(at, key, stroke, Place { address: start.max(at), ..place });
+        }
+    }
+
+    fn word(&mut self, word: u64, key: Key, stroke: Stroke, place: Place) {
         let entry = stroke.entry;
+        if place.is_shared() && place.block != entry.block {
+            self.peer_word(word, key, stroke, place);
+            return;
+        }
         let Some(block) = self.blocks.get_mut(&entry.block) else { return };
-        let shadow = if Tagged(address).is_shared() { &mut block.shared } else { &mut self.global };
-        let cell = shadow.cell(word);
-        let lane = entry.mask.trailing_zeros() as usize & 31;
-        let Some(warp) = block.warps.get(usize::from(entry.warp)) else { return };
-        let know = warp.know.get(lane);
-        let judge = Judge {
+        let shadow = if place.is_shared() { &mut block.shared } else { &mut self.global };
+        let view = View { warps: &block.warps, observations: &block.observations };
+        let shared = Shared {
             sites: &self.sites,
             launches: &self.launches,
             locations: &self.locations,
-            block: View { warps: &block.warps, observations: &block.observations },
-            know,
+            copies: &self.copies,
+            mbarriers: &self.mbarriers,
             explained: &self.explained,
         };
         let mut flags = SmallVec::new();
-        check(cell, &judge, key, &entry, word, &mut self.collector, &mut flags);
-        let launch = self.launches.get(entry.launch as usize);
-        self.lost += u64::from(cell.add(key, entry, |earlier| preceding(earlier, &entry, know, launch)));
+        self.lost += touch(shadow, word, key, &entry, place, view, shared, &mut self.collector, &mut flags);
         for (writer, write, read) in flags {
             let seen = Observation {
-                place: Place { address, block: 0 },
+                place: Place { address: place.address, block: 0 },
                 order: 0,
                 event: self.events,
                 time: entry.time,
@@ -381,113 +417,33 @@ impl Core {
             block.observe(seen);
         }
     }
-}
 
-/// Racing reads that look like looking at a flag: the writer, its write, the read.
-type Flags = SmallVec<[(Party, Witness, Witness); 1]>;
-
-/// Whether an operation of this scope by `from` includes `to`.
-pub(super) fn includes(scope: Scope, from: ThreadId, to: ThreadId, launch: Option<&Launch>) -> bool {
-    match scope {
-        Scope::Gpu | Scope::Sys => true,
-        Scope::Cta => from.launch == to.launch && from.block == to.block,
-        Scope::Cluster => {
-            let size = launch.map_or(1, |launch| launch.cluster);
-            from.launch == to.launch && from.block / size == to.block / size
+    /// A word in the shared memory of another block of the cluster.
+    fn peer_word(&mut self, word: u64, key: Key, stroke: Stroke, place: Place) {
+        let entry = stroke.entry;
+        if let Some(end) = self.ended.get(&place.block) {
+            let now = entry_witness(&entry, key, word);
+            let conflict = super::blocks::after_end(now, *end, stroke.class);
+            self.collector.add((word, place.block), conflict);
+            return;
         }
-    }
-}
-
-/// Lanes of an earlier entry that precede the access in base causality. An earlier access of a lane that takes part
-/// in the new one precedes it by program order.
-fn preceding(earlier: &Entry, now: &Entry, know: &Know, launch: Option<&Launch>) -> u32 {
-    if earlier.launch != now.launch {
-        let ordered =
-            launch.and_then(|launch| launch.after.get(earlier.launch as usize)).copied().unwrap_or(false);
-        return if ordered { earlier.mask } else { 0 };
-    }
-    let known = know.clock.known(earlier.block, earlier.warp, earlier.mask, earlier.time);
-    if earlier.block == now.block && earlier.warp == now.warp {
-        known | (earlier.mask & now.mask)
-    } else {
-        known
-    }
-}
-
-fn check(
-    cell: &Cell,
-    judge: &Judge<'_>,
-    key: Key,
-    now: &Entry,
-    word: u64,
-    collector: &mut super::collect::Collector,
-    flags: &mut Flags,
-) {
-    let launch = judge.launches.get(now.launch as usize);
-    for group in &cell.groups {
-        let other = &group.key;
-        if !(key.writes() || other.writes()) || !key.overlaps(other) {
-            continue;
+        let mut shadow = std::mem::take(&mut self.block(place.block).shared);
+        let shared = Shared {
+            sites: &self.sites,
+            launches: &self.launches,
+            locations: &self.locations,
+            copies: &self.copies,
+            mbarriers: &self.mbarriers,
+            explained: &self.explained,
+        };
+        let mut flags = SmallVec::new();
+        if let Some(block) = self.blocks.get(&entry.block) {
+            let view = View { warps: &block.warps, observations: &block.observations };
+            self.lost +=
+                touch(&mut shadow, word, key, &entry, place, view, shared, &mut self.collector, &mut flags);
         }
-        // The word that holds the first common byte reports, so that an access of two words counts once.
-        if key.start.max(other.start) < 0 {
-            continue;
-        }
-        let wide = |scope: Option<Scope>| scope.is_some_and(is_wide);
-        // Morally strong whoever they are: only lanes of one warp are of interest, for the pre-Volta idiom, and data
-        // behind a flag.
-        let strong = wide(key.scope) && wide(other.scope) && key.same_bytes(other);
-        let atomic = key.class == AccessClass::Atomic || other.class == AccessClass::Atomic;
-        if strong && atomic {
-            continue;
-        }
-        // A strong load of what a strong store left is no race, but it may be the data of a publication that went wrong.
-        let data = other.class == AccessClass::Write && key.class == AccessClass::Read;
-        let published = data && !judge.block.observations.is_empty();
-        for earlier in &group.entries {
-            let same_warp =
-                earlier.launch == now.launch && earlier.block == now.block && earlier.warp == now.warp;
-            if earlier.mask == 0 || (strong && !same_warp && !published) {
-                continue;
-            }
-            let read_only = (key.non_coherent || other.non_coherent) && earlier.launch == now.launch;
-            let ordered = if read_only { 0 } else { preceding(earlier, now, judge.know, launch) };
-            let mut open = earlier.mask & !ordered;
-            if same_warp && !read_only && now.mask.count_ones() > 1 {
-                // Another lane of the access may be unordered with a lane that takes part itself.
-                let known = judge.know.clock.known(earlier.block, earlier.warp, earlier.mask, earlier.time);
-                open = earlier.mask & !known;
-            }
-            let Some(pair) = pair(open, now.mask, same_warp && !read_only) else { continue };
-            let facts =
-                Facts { key: *other, entry: earlier, lane: pair.0, now_key: key, now, now_lane: pair.1 };
-            if let Some(conflict) = judge.judge(&facts, word) {
-                let [write, read] = conflict.witnesses;
-                // Between strong ones the read has been noted already, with what it observed.
-                let weak = !(key.is_strong() && other.is_strong());
-                let flag = weak && other.writes() && key.class == AccessClass::Read;
-                if flag && earlier.single && now.single {
-                    flags.push((Party { thread: write.thread, time: earlier.time }, write, read));
-                }
-                let block = if Tagged(word).is_shared() { now.block } else { 0 };
-                collector.add((word, block), conflict);
-            }
-        }
+        self.block(place.block).shared = shadow;
     }
-}
-
-/// One lane of each side, different threads.
-fn pair(open: u32, now: u32, same_warp: bool) -> Option<(u8, u8)> {
-    if open == 0 {
-        return None;
-    }
-    if !same_warp {
-        return Some((open.trailing_zeros() as u8, now.trailing_zeros() as u8));
-    }
-    let apart = if open & !now != 0 { open & !now } else { open };
-    let earlier = apart.trailing_zeros();
-    let rest = now & !(1 << earlier);
-    (rest != 0).then(|| (earlier as u8, rest.trailing_zeros() as u8))
 }
 
 fn witness(stroke: Stroke, thread: ThreadId, address: u64, class: AccessClass) -> Witness {

@@ -253,6 +253,86 @@ impl ScClocks {
     }
 }
 
+/// Completed phases of mbarriers, by the engine's numbers of both: for each the latest, sorted by mbarrier. Earlier phases
+/// of the same mbarrier count as known with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Phases {
+    latest: SmallVec<[(u32, u32); 2]>,
+}
+
+impl Phases {
+    /// The latest phase of an mbarrier that is known to be complete; 0 is none.
+    pub(super) fn latest(&self, mbarrier: u32) -> u32 {
+        match self.latest.binary_search_by_key(&mbarrier, |(own, _)| *own) {
+            Ok(at) => self.latest[at].1,
+            Err(_) => 0,
+        }
+    }
+
+    pub(super) fn raise(&mut self, mbarrier: u32, phase: u32) {
+        match self.latest.binary_search_by_key(&mbarrier, |(own, _)| *own) {
+            Ok(at) => self.latest[at].1 = self.latest[at].1.max(phase),
+            Err(at) => self.latest.insert(at, (mbarrier, phase)),
+        }
+    }
+
+    fn join(&mut self, other: &Self) {
+        other.latest.iter().for_each(|(mbarrier, phase)| self.raise(*mbarrier, *phase));
+    }
+
+    fn precedes(&self, other: &Self) -> bool {
+        self.latest.iter().all(|(mbarrier, phase)| *phase <= other.latest(*mbarrier))
+    }
+}
+
+/// What is known, for one kind of access.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Seen {
+    pub(super) clock: Clock,
+    pub(super) phases: Phases,
+}
+
+impl Seen {
+    fn join(&mut self, other: &Self) {
+        self.clock.join(&other.clock);
+        self.phases.join(&other.phases);
+    }
+
+    fn precedes(&self, other: &Self) -> bool {
+        self.clock.precedes(&other.clock) && self.phases.precedes(&other.phases)
+    }
+}
+
+/// What only asynchronous operations bring.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Asynchronous {
+    /// Phases that precede in base causality.
+    pub(super) phases: Phases,
+    /// What precedes with a proxy fence on the path, for shared memory. A thread's own accesses are in it, and those of lanes
+    /// that fenced with it: it says something only together with base causality.
+    pub(super) shared: Seen,
+    /// The same for global memory.
+    pub(super) global: Seen,
+    /// Initialisations of mbarriers behind which `fence.mbarrier_init` stands.
+    pub(super) inits: Clock,
+}
+
+impl Asynchronous {
+    fn join(&mut self, other: &Self) {
+        self.phases.join(&other.phases);
+        self.shared.join(&other.shared);
+        self.global.join(&other.global);
+        self.inits.join(&other.inits);
+    }
+
+    fn precedes(&self, other: &Self) -> bool {
+        self.phases.precedes(&other.phases)
+            && self.shared.precedes(&other.shared)
+            && self.global.precedes(&other.global)
+            && self.inits.precedes(&other.inits)
+    }
+}
+
 /// All that a thread knows and hands on when it synchronises.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Know {
@@ -262,6 +342,8 @@ pub(super) struct Know {
     pub(super) fences: Option<Arc<ScClocks>>,
     /// Fences that precede a write which a read that precedes in base causality has observed.
     pub(super) observed: Option<Arc<ScClocks>>,
+    /// Of asynchronous operations; `None` where there are none.
+    pub(super) asynchronous: Option<Arc<Asynchronous>>,
     /// The block `near` belongs to.
     pub(super) block: u32,
 }
@@ -278,6 +360,18 @@ impl Know {
         let same_block = self.block == other.block;
         join_sc(&mut self.fences, other.fences.as_ref(), same_block);
         join_sc(&mut self.observed, other.observed.as_ref(), same_block);
+        match (&mut self.asynchronous, &other.asynchronous) {
+            (_, None) => {}
+            (own @ None, theirs) => own.clone_from(theirs),
+            (Some(own), Some(theirs)) if Arc::ptr_eq(own, theirs) || theirs.precedes(own) => {}
+            (Some(own), Some(theirs)) if own.precedes(theirs) => *own = Arc::clone(theirs),
+            (Some(own), Some(theirs)) => Arc::make_mut(own).join(theirs),
+        }
+    }
+
+    /// To change what is known of asynchronous operations.
+    pub(super) fn asynchronous_mut(&mut self) -> &mut Asynchronous {
+        Arc::make_mut(self.asynchronous.get_or_insert_default())
     }
 
     /// Whether joining it would change nothing.
@@ -290,6 +384,11 @@ impl Know {
         other.clock.precedes(&self.clock)
             && no_news(&self.fences, &other.fences)
             && no_news(&self.observed, &other.observed)
+            && match (&self.asynchronous, &other.asynchronous) {
+                (_, None) => true,
+                (None, Some(_)) => false,
+                (Some(own), Some(theirs)) => Arc::ptr_eq(own, theirs) || theirs.precedes(own),
+            }
     }
 }
 

@@ -5,16 +5,16 @@ use std::cell::RefCell;
 use rustc_hash::FxHashMap;
 
 use super::Launch;
-use super::access::includes;
-use super::clock::Know;
 use super::collect::Conflict;
+use super::conflict::{Viewer, includes};
+use super::mbarrier::Mbarriers;
 use super::publish::{self, Party};
-use super::shadow::{Entry, Key};
+use super::shadow::{Entry, Key, Path, WORD};
 use super::sync::Locations;
 use super::thread::View;
 use crate::diag::Severity;
-use crate::event::Place;
-use crate::finding::{AccessClass, Kind, Missing, Relation, Rule, ThreadId, Witness};
+use crate::event::{Geometry, Place};
+use crate::finding::{AccessClass, Kind, Missing, Pending, Relation, Rule, ThreadId, Witness};
 use crate::instrument::{SiteId, SiteTable};
 
 /// What judging needs to know.
@@ -24,8 +24,11 @@ pub(super) struct Judge<'j> {
     pub(super) locations: &'j Locations,
     /// The block of the later access.
     pub(super) block: View<'j>,
+    pub(super) mbarriers: &'j Mbarriers,
+    /// The block whose shared memory it is, else 0.
+    pub(super) home: u32,
     /// What the later access's thread knows.
-    pub(super) know: &'j Know,
+    pub(super) viewer: Viewer<'j>,
     pub(super) explained: &'j Explained,
 }
 
@@ -68,7 +71,10 @@ impl Judge<'_> {
         let relation = self.relation(facts);
         let both_strong = key.is_strong() && now_key.is_strong();
         let same_bytes = key.same_bytes(&now_key);
-        let read_only = (key.non_coherent || now_key.non_coherent) && relation < Relation::Launch;
+        let read_only =
+            (key.path == Path::ReadOnly || now_key.path == Path::ReadOnly) && relation < Relation::Launch;
+        let asynchronous =
+            (key.path.is_asynchronous() || now_key.path.is_asynchronous()) && relation < Relation::Launch;
         let atomics = [key, now_key].iter().filter(|k| k.class == AccessClass::Atomic).count();
         let mut severity = Severity::Error;
         let (rule, missing) = if read_only {
@@ -80,14 +86,23 @@ impl Judge<'_> {
                     _ => self.strong_data(facts, relation, word),
                 };
             }
-            if self.ordered_by_observation(facts, word) {
+            if !asynchronous && self.ordered_by_observation(facts, word) {
                 return None;
             }
-            if both_strong && same_bytes {
+            if asynchronous {
+                let pending = self.pending(facts);
+                // Its data has come, whatever the proxies do; nothing but the letter of the model asks for a fence.
+                if matches!(pending, Pending::ProxyFence { .. }) && key.class == AccessClass::Read {
+                    severity = Severity::Warning;
+                }
+                (Rule::R008, Missing::Asynchronous(pending))
+            } else if key.path == Path::Mbarrier && now_key.path == Path::Mbarrier {
+                self.distance(facts, relation)
+            } else if both_strong && same_bytes {
                 (Rule::R004, Missing::AccessScope)
             } else if let Some(found) = self.publication(facts, relation, word) {
                 found
-            } else if !same_bytes {
+            } else if !(same_bytes || key.path.is_range() || now_key.path.is_range()) {
                 // Atomics stay mutually atomic at different sizes if their scopes include each other; libraries make byte
                 // atomics so.
                 if atomics == 2 || (atomics == 1 && both_strong && self.inclusive(facts)) {
@@ -102,13 +117,22 @@ impl Judge<'_> {
         };
         let plain_writes = key.class == AccessClass::Write && now_key.class == AccessClass::Write;
         let same_instruction = facts.same_record() && plain_writes && !both_strong;
-        if same_instruction || self.converged(facts, relation) || self.exited_before_barrier(facts, relation)
+        let same_tile = key.path == Path::Tile
+            && now_key.path == Path::Tile
+            && facts.entry.value.is_some()
+            && facts.entry.value == facts.now.value;
+        if same_instruction
+            || same_tile
+            || self.converged(facts, relation)
+            || self.exited_before_barrier(facts, relation)
         {
             severity = severity.min(Severity::Warning);
         }
         let same_value = plain_writes
             && same_bytes
             && rule != Rule::R009
+            && key.path != Path::Tile
+            && key.path.is_asynchronous() == now_key.path.is_asynchronous()
             && facts.entry.value.is_some()
             && facts.entry.value == facts.now.value
             && self.same_shape(facts);
@@ -129,10 +153,50 @@ impl Judge<'_> {
             return Relation::Launch;
         }
         if a.block != b.block {
-            let cluster = self.launches.get(b.launch as usize).map_or(1, |launch| launch.cluster);
-            return if a.block / cluster == b.block / cluster { Relation::Cluster } else { Relation::Grid };
+            let near = self.geometry(b).same_cluster(a.block, b.block);
+            return if near { Relation::Cluster } else { Relation::Grid };
         }
-        if a.warp != b.warp { Relation::Block } else { Relation::Warp }
+        if a.warp != b.warp {
+            Relation::Block
+        } else if a.lane != b.lane {
+            Relation::Warp
+        } else {
+            Relation::Thread
+        }
+    }
+
+    fn geometry(&self, thread: ThreadId) -> Geometry {
+        self.launches.get(thread.launch as usize).map_or(Geometry::new(1), |launch| launch.geometry)
+    }
+
+    /// What is wanting around an asynchronous access.
+    fn pending(&self, facts: &Facts<'_>) -> Pending {
+        let entry = Entry { mask: 1 << facts.lane, ..*facts.entry };
+        let (earlier, later) = (facts.earlier(), facts.later());
+        let own = if earlier == later { entry.mask } else { 0 };
+        if self.viewer.causal(&entry, own) != 0 {
+            return Pending::ProxyFence { shared: self.viewer.shared };
+        }
+        if !entry.path.is_asynchronous() {
+            return Pending::Issue;
+        }
+        let place = |mbarrier| self.mbarriers.place(mbarrier).address;
+        let pending = self.viewer.copies.pending(entry.order, facts.lane, self.viewer.phases(), place);
+        let issued = earlier == later
+            || self.viewer.know.clock.known(entry.block, entry.warp, entry.mask, entry.time) != 0;
+        let warp = self.block.warps.get(usize::from(later.warp));
+        let groups = warp.and_then(|warp| warp.groups.as_deref());
+        match pending {
+            Pending::NotWaited { .. } | Pending::Left { .. }
+                if earlier != later && self.viewer.copies.has_waited(entry.order, groups, later.lane) =>
+            {
+                Pending::OwnOnly
+            }
+            // Who has not waited at all meant to see what is copied.
+            Pending::Unshared { .. } | Pending::Phase { seen: 0, .. } => pending,
+            _ if issued => pending,
+            _ => Pending::Apart,
+        }
     }
 
     /// Whether each scope includes the other thread.
@@ -152,14 +216,15 @@ impl Judge<'_> {
         let Some(location) = self.locations.get(&self.place(facts, word)) else { return false };
         let later = facts.later();
         location.observed_before(facts.entry.order, |thread, time| {
-            thread == later || self.know.clock.known(thread.block, thread.warp, 1 << thread.lane, time) != 0
+            thread == later
+                || self.viewer.know.clock.known(thread.block, thread.warp, 1 << thread.lane, time) != 0
         })
     }
 
     /// Where the earlier access is.
     fn place(&self, facts: &Facts<'_>, word: u64) -> Place {
         let address = word.wrapping_add_signed(i64::from(facts.key.start));
-        let block = if crate::abi::Tagged(address).is_shared() { facts.entry.block } else { 0 };
+        let block = if crate::abi::Tagged(address).is_shared() { self.home } else { 0 };
         Place { address, block }
     }
 
@@ -178,7 +243,16 @@ impl Judge<'_> {
         let later = Party { thread: facts.later(), time: facts.now.time };
         let address = word.wrapping_add_signed(i64::from(facts.key.start));
         let sites = [pair.0, pair.1];
-        *last = publish::explain(earlier, later, sites, address, self.know, self.block, self.locations);
+        *last = publish::explain(
+            earlier,
+            later,
+            sites,
+            address,
+            self.viewer.know,
+            self.block,
+            self.locations,
+            self.geometry(facts.later()),
+        );
         last.clone()
     }
 
@@ -241,6 +315,7 @@ impl Judge<'_> {
     fn converged(&self, facts: &Facts<'_>, relation: Relation) -> bool {
         let (a, b) = (facts.earlier(), facts.later());
         relation == Relation::Warp
+            && !facts.key.path.is_asynchronous()
             && self
                 .block
                 .warps
@@ -251,7 +326,7 @@ impl Judge<'_> {
     /// The earlier thread had exited, and a barrier that the later one passed since counted it as arrived. The ISA gives no
     /// edge; in practice the barrier comes after its accesses.
     fn exited_before_barrier(&self, facts: &Facts<'_>, relation: Relation) -> bool {
-        if relation > Relation::Block {
+        if relation > Relation::Block || facts.key.path.is_asynchronous() {
             return false;
         }
         let (a, b) = (facts.earlier(), facts.later());
@@ -280,13 +355,20 @@ fn by_distance(relation: Relation) -> (Rule, Missing) {
     }
 }
 
-fn witness(entry: &Entry, thread: ThreadId, key: Key, word: u64) -> Witness {
+pub(super) fn witness(entry: &Entry, thread: ThreadId, key: Key, word: u64) -> Witness {
+    // Of a range, the part in this word.
+    let (start, bytes) = if key.path.is_range() {
+        let start = key.start.max(0);
+        (start, (i16::from(key.start) + i16::from(key.bytes)).min(WORD as i16) - i16::from(start))
+    } else {
+        (key.start, i16::from(key.bytes))
+    };
     Witness {
         site: entry.site,
         thread,
         class: key.class,
-        address: word.wrapping_add_signed(i64::from(key.start)),
-        bytes: key.bytes,
+        address: word.wrapping_add_signed(i64::from(start)),
+        bytes: bytes as u8,
         value: entry.value,
         interval: entry.interval,
     }

@@ -3,7 +3,7 @@
 use super::Core;
 use super::collect::Conflict;
 use crate::diag::Severity;
-use crate::event::{Arrival, BarrierMisuse, Misuse};
+use crate::event::{Arrival, BarrierMisuse, ClusterMisuse, Misuse};
 use crate::finding::{AccessClass, Missing, Relation, Rule, Witness};
 use crate::instrument::SiteId;
 
@@ -27,6 +27,20 @@ impl Core {
                 let id = arrival.id;
                 let detail = format!("barrier {id} never completes: {arrived} of {expected} threads arrived");
                 self.barrier(Relation::Block, detail, [arrival, arrival])
+            }
+            Misuse::Cluster { what, arrival } => {
+                let detail = match what {
+                    ClusterMisuse::Twice => {
+                        "threads arrive at the barrier of their cluster again without having waited".into()
+                    }
+                    ClusterMisuse::NotArrived => {
+                        "threads wait at the barrier of their cluster without having arrived".into()
+                    }
+                    ClusterMisuse::NeverCompletes { arrived, expected } => format!(
+                        "the barrier of the cluster never completes: {arrived} of {expected} threads arrived"
+                    ),
+                };
+                self.barrier(Relation::Cluster, detail, [arrival, arrival])
             }
             Misuse::LaneOutsideMask { site, block, warp, given, executing } => {
                 self.mask(site, block, warp, given, executing)

@@ -4,30 +4,55 @@
 //!
 //! | file | rule of the model |
 //! | --- | --- |
-//! | `clock` | base causality as vector clocks, and the clocks of `fence.sc` |
+//! | `clock` | base causality as vector clocks, the clocks of `fence.sc`, and what is fenced towards the async proxy |
 //! | `thread` | program order, CTA barriers and `bar.warp.sync` (synchronizes-with by barriers) |
-//! | `sync` | release and acquire patterns, observation, RMW chains (synchronizes-with by values) |
+//! | `blocks` | `barrier.cluster`, and the end of a block's shared memory |
+//! | `sync` | release and acquire patterns, observation, RMW chains (synchronizes-with by values), scopes |
+//! | `mbarrier` | arrivals and waits of mbarriers (synchronizes-with by phases) |
+//! | `copies`, `asynchronous` | asynchronous operations and their completion, proxy fences |
 //! | `shadow` | which earlier accesses are kept for each byte |
-//! | `access` | an access against the shadow: conflict, causality order, morally strong |
+//! | `access` | what accesses observe and hand on |
+//! | `conflict` | an access against the shadow: conflict, causality order, morally strong, proxies |
 //! | `judge` | which rule and severity a race gets |
 //! | `publish` | which half of a publication is wanting |
 //!
 //! Forced `fence.sc` order: if a read that precedes fence F2 in base causality observed a write that fence F1 precedes, and
 //! the fences are morally strong, then F1 comes before F2, since the other way round would violate the causality axiom.
 //!
-//! What is approximated, and in which direction:
-//! - Only generic-proxy operations exist here; the rest makes a run inconclusive.
-//! - Which write a strong read observed is told by its value (`event::order`); the latest of that value is taken.
-//! - Unforced `fence.sc` order (mere timing) is no order, as the model demands of a verdict over executions. A forced edge
-//!   needs a *strong* read that observed the write; one through a weak read is not seen (the flag itself is a race then).
-//! - A compare-and-swap that succeeds and changes nothing counts as a read, as a failed one does.
-//! - Histories are bounded (`sync::HISTORY`, `sync::CHAINS`, `sync::NEAR_BLOCKS`, `access::PLACES`); beyond them edges are lost, and
-//!   reports may be too many. Beyond `shadow::WEAK_WRITERS` accesses are lost, and the run says so.
+//! What is approximated, axiom by axiom, and in which direction:
+//! - *Observation.* Which write a strong read observed is told by its value (`event::order`); the latest of that value is
+//!   taken. May miss.
+//! - *Fence-SC.* Unforced order (mere timing) is no order, as the model demands of a verdict over executions. A forced edge
+//!   needs a *strong* read that observed the write; one through a weak read is not seen (the flag itself is a race then),
+//!   nor one between blocks of a cluster by fences of cluster scope. May report too much.
+//! - *Base causality.* Histories are bounded (`sync::HISTORY`, `sync::CHAINS`, `sync::NEAR_BLOCKS`, `access::PLACES`); beyond them
+//!   edges are lost, and reports may be too many. Beyond `shadow::WEAK_WRITERS` accesses are lost, and the run says so.
+//! - *Atomicity.* A compare-and-swap that succeeds and changes nothing counts as a read, as a failed one does. May miss.
+//! - *mbarriers.* A wait of a phase counts as knowing all earlier phases of the same mbarrier; an operation without a scope has
+//!   cluster scope, where the ISA says `.cta`; arrivals release what precedes them, never a later relaxed arrival of the
+//!   same thread (pattern b). The first two may miss, the last may report too much. `event::mbarrier` tells when a phase is
+//!   complete.
+//! - *Asynchronous operations.* A copy's access that takes the place of earlier ones of the same bytes orders them with
+//!   whatever its completion orders. Reductions count as morally strong whatever the proxies. A copy that was waited for
+//!   by a group and by an mbarrier counts by either. Copies by tensor maps have no accesses here, and the run says so. May
+//!   miss. What a copy leaves in a strong location is unknown from its issue on.
+//! - *Proxies.* Generic and async proxy only: a generic access and a later one in the async proxy need base causality with a
+//!   proxy fence by any thread on the path, as the formal model has it. The completion of a copy orders it with generic
+//!   accesses. Texture, surface, constant and tensor-map proxies make a run inconclusive; `ld.global.nc` is R009.
+//! - *Matrices.* Lanes that give addresses to `ldmatrix` and `stmatrix` count as those that access; of `wmma` tiles, all lanes
+//!   access all elements. The last may report too much where a warp loads and stores a tile of one shape in place, which
+//!   is a warning.
+//! - *Observation order* (causality through observation) is kept for plain accesses, not for asynchronous ones.
 
 mod access;
+mod asynchronous;
+mod blocks;
 mod clock;
 mod collect;
+mod conflict;
+mod copies;
 mod judge;
+mod mbarrier;
 mod misuse;
 mod publish;
 mod shadow;
@@ -43,7 +68,7 @@ use crate::backend::{LaunchEnd, LaunchInfo, Plan, Region, Sink};
 use crate::event::{Event, Geometry, Handler, Orderer};
 use crate::finding::{Finding, ThreadId};
 use crate::instrument::{SiteId, SiteKind, SiteTable};
-use crate::isa::{Access, Fence, FenceOrder};
+use crate::isa::{Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, Mbarrier, ProxyFence, Tile};
 
 /// What the analysis of a run gave.
 #[derive(Debug, Default)]
@@ -77,8 +102,6 @@ pub struct LaunchReport {
 #[derive(Clone, Debug)]
 struct Launch {
     geometry: Geometry,
-    /// Blocks of a cluster.
-    cluster: u32,
     /// Launches that end before this one starts.
     after: Vec<bool>,
     dynamic_shared: u32,
@@ -137,6 +160,12 @@ impl Sink for Engine {
 enum Role {
     Access(Access),
     Fence(Fence),
+    Copy(AsyncCopy),
+    Mbarrier(Mbarrier),
+    Group(GroupOp),
+    ProxyFence(ProxyFence),
+    Fill(Fill),
+    Tile(Tile),
     Other,
 }
 
@@ -149,6 +178,11 @@ struct Core {
     blocks: FxHashMap<u32, thread::Block>,
     global: shadow::Shadow,
     locations: sync::Locations,
+    copies: copies::Copies,
+    mbarriers: mbarrier::Mbarriers,
+    clusters: FxHashMap<u32, blocks::Cluster>,
+    /// Blocks that have ended, where others may still access their shared memory.
+    ended: FxHashMap<u32, blocks::BlockEnd>,
     collector: collect::Collector,
     shared_variables: Vec<Region>,
     /// Events handled, to tell earlier from later.
@@ -163,6 +197,12 @@ impl Core {
         let roles = sites.sites().iter().map(|site| match &site.kind {
             SiteKind::Access(access) => Role::Access(*access),
             SiteKind::Fence(fence) => Role::Fence(*fence),
+            SiteKind::AsyncCopy(copy) => Role::Copy(*copy),
+            SiteKind::Mbarrier(mbarrier) => Role::Mbarrier(*mbarrier),
+            SiteKind::Group(group) => Role::Group(*group),
+            SiteKind::ProxyFence(fence) => Role::ProxyFence(*fence),
+            SiteKind::Fill(fill) => Role::Fill(*fill),
+            SiteKind::Tile(tile) => Role::Tile(*tile),
             _ => Role::Other,
         });
         Self {
@@ -173,6 +213,10 @@ impl Core {
             blocks: FxHashMap::default(),
             global: shadow::Shadow::default(),
             locations: sync::Locations::default(),
+            copies: copies::Copies::default(),
+            mbarriers: mbarrier::Mbarriers::default(),
+            clusters: FxHashMap::default(),
+            ended: FxHashMap::default(),
             collector: collect::Collector::default(),
             shared_variables: Vec::new(),
             events: 0,
@@ -185,6 +229,10 @@ impl Core {
         self.current = index;
         self.blocks.clear();
         self.locations.clear();
+        self.copies.clear();
+        self.mbarriers.clear();
+        self.clusters.clear();
+        self.ended.clear();
         // Accesses of finished launches matter only while a launch unordered with them may follow.
         let later = self.launches.get(index as usize..).unwrap_or(&[]);
         if later.iter().all(|launch| launch.after.get(..index as usize).is_some_and(|a| a.iter().all(|x| *x)))
@@ -223,7 +271,8 @@ impl Core {
     fn fence(&mut self, record: &crate::abi::Record<'_>) {
         let Some(Role::Fence(fence)) = self.roles.get(record.site() as usize).copied() else { return };
         let (index, warp_index, events) = (record.block(), record.warp(), self.events);
-        let wide = sync::is_wide(fence.scope);
+        let home = sync::Home::new(index, self.geometry());
+        let (reach, wide) = (home.reach(fence.scope), sync::is_wide(fence.scope));
         let block = self.block(index);
         let Some(warp) = block.warps.get_mut(usize::from(warp_index)) else { return };
         let live = warp.live();
@@ -231,7 +280,7 @@ impl Core {
             for lane in record.lanes() {
                 let lane_sync = warp.lane_sync(lane);
                 lane_sync.acquire_fence = Some((events, fence.scope));
-                let taken: Vec<_> = lane_sync.pending.eligible(index, wide).into_iter().cloned().collect();
+                let taken: Vec<_> = lane_sync.pending.eligible(home, reach).into_iter().cloned().collect();
                 for know in taken {
                     warp.know.update(1 << lane, live, |own| clock::join(own, &know));
                 }
@@ -266,10 +315,7 @@ impl Core {
                 let time = warp.time;
                 let lane_sync = warp.lane_sync(lane);
                 lane_sync.release_fence = Some((time, fence.scope));
-                if wide {
-                    lane_sync.released_wide = Some(Arc::clone(&know));
-                }
-                lane_sync.released_near = Some(know);
+                lane_sync.release(reach, &know);
             }
             warp.time += 1;
         }
@@ -286,6 +332,26 @@ impl Handler for Core {
                 }
             }
             Event::Fence { record } => self.fence(&record),
+            Event::Copy { record, targets } => {
+                if let Some(Role::Copy(copy)) = self.roles.get(record.site() as usize).copied() {
+                    self.copy(&copy, &record, targets);
+                }
+            }
+            Event::Mbarrier { record, ranks } => {
+                if let Some(Role::Mbarrier(mbarrier)) = self.roles.get(record.site() as usize).copied() {
+                    self.mbarrier(&mbarrier, &record, ranks);
+                }
+            }
+            Event::Own { record } => match self.roles.get(record.site() as usize).copied() {
+                Some(Role::Group(group)) => self.group(group, &record),
+                Some(Role::ProxyFence(fence)) => self.proxy_fence(fence, &record),
+                Some(Role::Fill(fill)) => self.fill(&fill, &record),
+                Some(Role::Tile(tile)) => self.tile(&tile, &record),
+                _ => {}
+            },
+            Event::ClusterArrive { arrival, release } => self.cluster_arrive(arrival, release),
+            Event::ClusterDone { cluster } => self.cluster_done(cluster),
+            Event::ClusterWait { block, warp, mask } => self.cluster_wait(block, warp, mask),
             Event::Arrive(arrival) => {
                 let block = self.block(arrival.block);
                 let mut know =
@@ -313,11 +379,10 @@ impl Handler for Core {
                     warp.meet(mask);
                 }
             }
-            Event::Exit { block: index, warp, mask, last } => {
+            Event::Exit { site, block: index, warp, mask, last } => {
                 if last {
-                    for place in self.blocks.remove(&index).into_iter().flat_map(|block| block.locations) {
-                        self.locations.remove(&place);
-                    }
+                    let thread = self.thread(index, warp, (mask.trailing_zeros() & 31) as u8);
+                    self.end_block(index, blocks::BlockEnd { site, thread });
                     return;
                 }
                 if let Some(warp) = self.block(index).warps.get_mut(usize::from(warp)) {
@@ -357,12 +422,7 @@ fn launches(plan: &Plan) -> Vec<Launch> {
                 after.iter_mut().zip(through).for_each(|(own, theirs)| *own |= theirs);
             }
         }
-        launches.push(Launch {
-            geometry: Geometry::new(launch.threads()),
-            cluster: launch.cluster.map_or(1, |c| c.iter().product::<u32>().max(1)),
-            after,
-            dynamic_shared: launch.shared,
-        });
+        launches.push(Launch { geometry: Geometry::of(launch), after, dynamic_shared: launch.shared });
     }
     launches
 }

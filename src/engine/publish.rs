@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use super::clock::{Know, Time};
-use super::sync::{Location, Locations, Write, is_wide};
+use super::sync::{Home, Location, Locations, Reach, Write};
 use super::thread::View;
-use crate::event::Place;
+use crate::event::{Geometry, Place};
 use crate::finding::{Instead, Missing, Rule, Side, ThreadId, Witness};
 use crate::instrument::SiteId;
 use crate::isa::{Marking, Order, Scope};
@@ -42,6 +42,7 @@ pub(super) struct Party {
 
 /// Looks for a flag that the later access's thread, or one it is ordered after, has seen, and whose writer came after
 /// the earlier access. Gives the rule and what is wanting.
+#[expect(clippy::too_many_arguments, reason = "one call, all of it state of one conflict")]
 pub(super) fn explain(
     earlier: Party,
     later: Party,
@@ -50,6 +51,7 @@ pub(super) fn explain(
     know: &Know,
     block: View<'_>,
     locations: &Locations,
+    geometry: Geometry,
 ) -> Option<(Rule, Missing)> {
     for seen in block.observations.iter().rev() {
         let reader = seen.read.thread;
@@ -69,7 +71,7 @@ pub(super) fn explain(
         let Some(write) = locations.get(&seen.place).and_then(|l| covering(l, seen, earlier)) else {
             continue;
         };
-        if let Some(found) = judge(earlier, seen, write, block) {
+        if let Some(found) = judge(earlier, seen, write, block, geometry) {
             return Some(found);
         }
     }
@@ -111,11 +113,18 @@ fn knows(know: &Arc<Know>, party: Party) -> bool {
     know.clock.known(block, warp, 1 << lane, party.time) != 0
 }
 
-fn judge(earlier: Party, seen: &Observation, write: &Write, block: View<'_>) -> Option<(Rule, Missing)> {
+fn judge(
+    earlier: Party,
+    seen: &Observation,
+    write: &Write,
+    block: View<'_>,
+    geometry: Geometry,
+) -> Option<(Rule, Missing)> {
     let reader = seen.read.thread;
-    let same_block = reader.block == write.thread.block;
-    let reaches = |scope: Scope| same_block || is_wide(scope);
-    let writer = writer_side(earlier, write, same_block);
+    let home = Home::new(reader.block, geometry);
+    let distance = home.distance(Home::new(write.thread.block, geometry));
+    let reaches = |scope: Scope| home.reach(scope) >= distance;
+    let writer = writer_side(earlier, write, distance, home);
     let acquired = seen.mem_order.acquires().then_some(seen.scope);
     let fence = block
         .warps
@@ -151,18 +160,18 @@ fn judge(earlier: Party, seen: &Observation, write: &Write, block: View<'_>) -> 
     Some((rule, missing))
 }
 
-fn writer_side(earlier: Party, write: &Write, same_block: bool) -> Option<Instead> {
+fn writer_side(earlier: Party, write: &Write, distance: Reach, home: Home) -> Option<Instead> {
     let ThreadId { block: of, warp, lane, .. } = earlier.thread;
-    let (near, wide) = write.message.covers(of, warp, 1 << lane, earlier.time);
+    let covered = write.message.covers(of, warp, 1 << lane, earlier.time);
     match write.scope {
         None => return Some(Instead::Plain),
-        Some(scope) if !same_block && !is_wide(scope) => return Some(Instead::NarrowScope),
+        Some(scope) if home.reach(scope) < distance => return Some(Instead::NarrowScope),
         Some(_) => {}
     }
-    if wide || (near && same_block) {
+    if covered.is_some_and(|reach| reach >= distance) {
         return None;
     }
-    if near {
+    if covered.is_some() {
         return Some(Instead::NarrowScope);
     }
     Some(if write.fenced_elsewhere {

@@ -18,14 +18,48 @@ pub(super) const WORD: u64 = 4;
 const WORDS_PER_PAGE: usize = 256;
 const PAGE_BYTES: u64 = WORD * WORDS_PER_PAGE as u64;
 
+/// How an access gets to memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Path {
+    /// As most do.
+    Plain,
+    /// The read-only path.
+    ReadOnly,
+    /// A write of a range whose elements mean nothing.
+    Range,
+    /// A matrix: which lane touches which element is not known.
+    Tile,
+    /// An mbarrier object.
+    Mbarrier,
+    /// Asynchronous, in the generic proxy.
+    Copy,
+    /// Asynchronous, in the async proxy.
+    Bulk,
+}
+
+impl Path {
+    /// Whether program order and clocks say all about the order of such accesses.
+    pub(super) fn is_direct(self) -> bool {
+        self < Self::Mbarrier
+    }
+
+    pub(super) fn is_asynchronous(self) -> bool {
+        self >= Self::Copy
+    }
+
+    /// Whether its elements say nothing of what was accessed at once.
+    pub(super) fn is_range(self) -> bool {
+        matches!(self, Self::Range | Self::Tile | Self::Copy | Self::Bulk)
+    }
+}
+
 /// What entries of a group have in common.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Key {
     pub(super) class: AccessClass,
     /// `None` is weak.
     pub(super) scope: Option<Scope>,
-    /// The read-only path.
-    pub(super) non_coherent: bool,
+    pub(super) path: Path,
     /// First byte of the element relative to the word; negative when it starts in an earlier word.
     pub(super) start: i8,
     pub(super) bytes: u8,
@@ -65,8 +99,11 @@ impl Key {
             // With other bytes it would no longer be morally strong with the same accesses.
             (Some(own), Some(theirs)) => own <= theirs && self.same_bytes(other),
         };
+        let read_only = self.path == Path::ReadOnly || other.path != Path::ReadOnly;
+        // What completes an asynchronous read says nothing of the reads that its thread knew of.
+        let reads = self.writes() || !self.path.is_asynchronous() || other.path.is_asynchronous();
         // An atomic conflicts with no morally strong access, as any strong one; its class only names it.
-        bytes && writes && strength && (self.non_coherent || !other.non_coherent)
+        bytes && writes && strength && read_only && reads
     }
 }
 
@@ -79,7 +116,8 @@ pub(super) struct Entry {
     pub(super) mask: u32,
     pub(super) time: Time,
     pub(super) site: SiteId,
-    /// Order among the writes of its strong location; the latest, when lanes of one time are one entry.
+    /// Order among the writes of its strong location; the latest, when lanes of one time are one entry. Of an asynchronous
+    /// access, its number among `Copies`.
     pub(super) order: u32,
     /// Number of the record, to tell lanes of one execution.
     pub(super) record: u64,
@@ -87,6 +125,7 @@ pub(super) struct Entry {
     pub(super) interval: u32,
     /// All lanes of the record were at one address, as with a flag.
     pub(super) single: bool,
+    pub(super) path: Path,
 }
 
 /// Beyond this many entries a group finds a warp by hashing.
@@ -235,6 +274,7 @@ impl Cell {
         if let Some(same) = last
             && same.time == entry.time
             && (same.mask == 0 || same.site == entry.site)
+            && (!key.path.is_asynchronous() || same.order == entry.order)
         {
             // Lanes of one time are one entry; a second value makes the value unknown.
             if same.mask != 0 && same.value != entry.value {
@@ -270,6 +310,15 @@ impl Shadow {
             .entry(address / PAGE_BYTES)
             .or_insert_with(|| vec![Cell::default(); WORDS_PER_PAGE].into());
         &mut page[(address / WORD) as usize % WORDS_PER_PAGE]
+    }
+
+    /// All cells that were touched, with their addresses, in no particular order.
+    pub(super) fn cells(&self) -> impl Iterator<Item = (u64, &Cell)> {
+        let pages = self.pages.iter();
+        pages.flat_map(|(page, cells)| {
+            let base = page * PAGE_BYTES;
+            cells.iter().enumerate().map(move |(index, cell)| (base + index as u64 * WORD, cell))
+        })
     }
 
     /// Forgets everything.

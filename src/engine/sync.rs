@@ -1,9 +1,8 @@
 //! Strong locations: what was written there, what each write hands on, and who has observed it.
 //!
-//! A write hands on a *message*: what its release patterns cover. A message keeps apart what
-//! was released at device scope or wider from what was released in one block only, and remembers that block, since
-//! scopes are checked for each edge. Cluster scope counts as block scope here until clusters are covered: that can only
-//! give reports too many, and only for launches with clusters.
+//! A write hands on a *message*: what its release patterns cover. A message keeps apart how far each part was released,
+//! to the block, to the cluster or to the device, and remembers that block or cluster, since scopes are checked for each
+//! edge. Where clusters have one block, cluster scope is block scope, and no part is kept for clusters.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -12,40 +11,105 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::clock::{self, Know, ScClocks, Time};
-use crate::event::Place;
+use crate::event::{Geometry, Place};
 use crate::finding::{ThreadId, Witness};
 use crate::isa::{Marking, Scope};
+
+/// How far a scope reaches in a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Reach {
+    /// The block.
+    Block,
+    /// The cluster, where clusters have several blocks.
+    Cluster,
+    /// The device.
+    Device,
+}
+
+/// A block, and what it takes to tell who is near it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Home {
+    pub(super) block: u32,
+    /// The first block of its cluster, where clusters have several.
+    cluster: Option<u32>,
+}
+
+impl Home {
+    pub(super) fn new(block: u32, geometry: Geometry) -> Self {
+        Self { block, cluster: geometry.has_clusters().then(|| geometry.cluster(block)) }
+    }
+
+    /// Whether its cluster has other blocks.
+    pub(super) fn has_peers(self) -> bool {
+        self.cluster.is_some()
+    }
+
+    /// How far a scope reaches from here.
+    pub(super) fn reach(self, scope: Scope) -> Reach {
+        match scope {
+            Scope::Cta => Reach::Block,
+            Scope::Cluster if self.cluster.is_some() => Reach::Cluster,
+            Scope::Cluster => Reach::Block,
+            Scope::Gpu | Scope::Sys => Reach::Device,
+        }
+    }
+
+    /// How far it is to another block of the launch.
+    pub(super) fn distance(self, other: Self) -> Reach {
+        if self.block == other.block {
+            Reach::Block
+        } else if self.cluster.is_some() && self.cluster == other.cluster {
+            Reach::Cluster
+        } else {
+            Reach::Device
+        }
+    }
+}
+
+/// Knowledge by block or cluster.
+type Parts = SmallVec<[(u32, Arc<Know>); 1]>;
 
 /// What a write hands on to those who acquire it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Message {
     /// Released at device scope or wider, by anyone.
     pub(super) wide: Option<Arc<Know>>,
+    /// Released at cluster scope or wider, by cluster.
+    clusters: Parts,
     /// Released at any scope, by block.
-    pub(super) near: SmallVec<[(u32, Arc<Know>); 1]>,
+    near: Parts,
 }
 
 /// A message remembers at most this many blocks apart. Beyond, an acquire of block scope may miss an edge that came
 /// through a chain of that many blocks.
 const NEAR_BLOCKS: usize = 32;
 
+fn add_part(parts: &mut Parts, of: u32, know: &Arc<Know>) {
+    match parts.iter_mut().find(|(own, _)| *own == of) {
+        Some((_, own)) => *own = clock::join(own, know),
+        None => {
+            if parts.len() >= NEAR_BLOCKS {
+                parts.remove(0);
+            }
+            parts.push((of, Arc::clone(know)));
+        }
+    }
+}
+
 impl Message {
     pub(super) fn is_empty(&self) -> bool {
         self.wide.is_none() && self.near.is_empty()
     }
 
-    /// Adds what a thread of `block` released.
-    pub(super) fn add(&mut self, block: u32, wide: bool, know: &Arc<Know>) {
-        match self.near.iter_mut().find(|(b, _)| *b == block) {
-            Some((_, own)) => *own = clock::join(own, know),
-            None => {
-                if self.near.len() >= NEAR_BLOCKS {
-                    self.near.remove(0);
-                }
-                self.near.push((block, Arc::clone(know)));
-            }
+    /// Adds what a thread released, so far.
+    pub(super) fn add(&mut self, home: Home, reach: Reach, know: &Arc<Know>) {
+        add_part(&mut self.near, home.block, know);
+        if reach >= Reach::Cluster
+            && let Some(cluster) = home.cluster
+        {
+            add_part(&mut self.clusters, cluster, know);
         }
-        if wide {
+        if reach == Reach::Device {
             self.add_wide(know);
         }
     }
@@ -62,26 +126,38 @@ impl Message {
         if let Some(wide) = &other.wide {
             self.add_wide(wide);
         }
+        for (cluster, know) in &other.clusters {
+            add_part(&mut self.clusters, *cluster, know);
+        }
         for (block, know) in &other.near {
-            self.add(*block, false, know);
+            add_part(&mut self.near, *block, know);
         }
     }
 
-    /// What a thread of `block` may take by an acquire of this scope.
-    pub(super) fn eligible(&self, block: u32, wide: bool) -> SmallVec<[&Arc<Know>; 2]> {
-        let near = self.near.iter().filter(|(b, _)| *b == block).map(|(_, know)| know);
-        near.chain(self.wide.as_ref().filter(|_| wide)).collect()
+    /// What a thread may take by an acquire that reaches so far.
+    pub(super) fn eligible(&self, home: Home, reach: Reach) -> SmallVec<[&Arc<Know>; 2]> {
+        let near = self.near.iter().filter(|(block, _)| *block == home.block).map(|(_, know)| know);
+        let clusters =
+            self.clusters.iter().filter(|(of, _)| reach >= Reach::Cluster && Some(*of) == home.cluster);
+        let wide = self.wide.as_ref().filter(|_| reach == Reach::Device);
+        near.chain(clusters.map(|(_, know)| know)).chain(wide).collect()
     }
 
-    /// Whether any part of it covers lanes of a warp up to `time`, and whether a wide part does.
-    pub(super) fn covers(&self, block: u32, warp: u8, mask: u32, time: Time) -> (bool, bool) {
+    /// How far the widest part of it reaches that covers lanes of a warp up to `time`.
+    pub(super) fn covers(&self, block: u32, warp: u8, mask: u32, time: Time) -> Option<Reach> {
         let known = |know: &Arc<Know>| know.clock.known(block, warp, mask, time) == mask;
-        let wide = self.wide.as_ref().is_some_and(known);
-        (wide || self.near.iter().any(|(_, know)| known(know)), wide)
+        let any = |parts: &Parts| parts.iter().any(|(_, know)| known(know));
+        if self.wide.as_ref().is_some_and(known) {
+            Some(Reach::Device)
+        } else if any(&self.clusters) {
+            Some(Reach::Cluster)
+        } else {
+            any(&self.near).then_some(Reach::Block)
+        }
     }
 }
 
-/// Whether a scope reaches other blocks.
+/// Whether a scope reaches other clusters.
 pub(super) fn is_wide(scope: Scope) -> bool {
     scope >= Scope::Gpu
 }

@@ -7,9 +7,10 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::clock::{self, Know, ScClocks, Time};
+use super::copies::Groups;
 use super::publish::{OBSERVATIONS, Observation};
 use super::shadow::Shadow;
-use super::sync::Message;
+use super::sync::{Home, Message, Reach};
 use crate::event::{Geometry, Place};
 use crate::isa::Scope;
 
@@ -92,12 +93,10 @@ struct ScFence {
 /// What a lane has fenced and seen, knowledge with its own accesses up to then: the open ends of release and acquire patterns.
 #[derive(Clone, Debug, Default)]
 pub(super) struct LaneSync {
-    /// At the last release-capable fence of any scope.
-    pub(super) released_near: Option<Arc<Know>>,
-    /// At the last one of device scope or wider.
-    pub(super) released_wide: Option<Arc<Know>>,
-    /// At the last release operation on a place, and whether its scope was wide.
-    pub(super) released_on: SmallVec<[(Place, Arc<Know>, bool); 1]>,
+    /// At the last release-capable fence that reaches at least so far, by `Reach`.
+    pub(super) released: [Option<Arc<Know>>; 3],
+    /// At the last release operation on a place, and how far its scope reaches.
+    pub(super) released_on: SmallVec<[(Place, Arc<Know>, Reach); 1]>,
     /// What strong reads have seen and no acquire has taken yet.
     pub(super) pending: Message,
     /// The same by place.
@@ -108,6 +107,31 @@ pub(super) struct LaneSync {
     pub(super) release_fence: Option<(Time, Scope)>,
 }
 
+/// Fences by how far they reach.
+const REACHES: [Reach; 3] = [Reach::Block, Reach::Cluster, Reach::Device];
+
+impl LaneSync {
+    /// A release-capable fence.
+    pub(super) fn release(&mut self, reach: Reach, know: &Arc<Know>) {
+        for (released, of) in self.released.iter_mut().zip(REACHES) {
+            if of <= reach {
+                *released = Some(Arc::clone(know));
+            }
+        }
+    }
+
+    /// Adds to a message what fences have released.
+    pub(super) fn hand_on(&self, home: Home, message: &mut Message) {
+        for (released, reach) in self.released.iter().zip(REACHES) {
+            if let Some(released) = released
+                && (reach != Reach::Cluster || home.has_peers())
+            {
+                message.add(home, reach, released);
+            }
+        }
+    }
+}
+
 /// A warp.
 #[derive(Debug)]
 pub(super) struct Warp {
@@ -116,6 +140,8 @@ pub(super) struct Warp {
     pub(super) know: LaneKnow,
     pub(super) sync: Option<Box<[LaneSync; 32]>>,
     sc_fences: SmallVec<[ScFence; 1]>,
+    /// Copies that complete by groups.
+    pub(super) groups: Option<Box<Groups>>,
     pub(super) exited: u32,
     /// CTA barriers passed.
     pub(super) interval: u32,
@@ -135,6 +161,7 @@ impl Warp {
             know: LaneKnow::All(Arc::new(Know::new(block))),
             sync: None,
             sc_fences: SmallVec::new(),
+            groups: None,
             exited: 0,
             interval: 0,
             met: None,
@@ -245,6 +272,8 @@ pub(super) struct Block {
     pub(super) barriers: FxHashMap<u32, Know>,
     /// Strong locations of its shared memory, to be forgotten with it.
     pub(super) locations: Vec<Place>,
+    /// Its mbarriers, by the engine's numbers.
+    pub(super) mbarriers: Vec<u32>,
     /// Barriers completed.
     pub(super) phase: u32,
     /// The latest reads that saw another thread's write.
@@ -265,6 +294,7 @@ impl Block {
             shared: Shadow::default(),
             barriers: FxHashMap::default(),
             locations: Vec::new(),
+            mbarriers: Vec::new(),
             phase: 0,
             observations: VecDeque::new(),
         }

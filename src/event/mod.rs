@@ -6,19 +6,23 @@
 //! the engine's business.
 
 mod barrier;
+mod cluster;
+mod geometry;
+mod mbarrier;
 mod order;
 mod values;
 
-use crate::abi::{Record, Tagged};
+use crate::abi::{PEER, Record, SHARED_OFFSET, TAG_SHARED, Tagged};
 use crate::instrument::SiteId;
-pub use order::{Geometry, Orderer};
+pub use geometry::Geometry;
+pub use order::Orderer;
 
 /// A location: tagged address, with the block for shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Place {
     /// The tagged address.
     pub address: u64,
-    /// The block for shared memory, else 0.
+    /// The block whose shared memory it is, else 0.
     pub block: u32,
 }
 
@@ -28,11 +32,23 @@ impl Place {
         Tagged(self.address).is_shared()
     }
 
-    /// Where the lane of this rank acts, `offset` bytes on.
-    pub fn of(record: &Record<'_>, rank: usize, offset: u64) -> Self {
-        let address = record.a(rank).wrapping_add(offset);
-        let block = if Tagged(address).is_shared() { record.block() } else { 0 };
-        Self { address, block }
+    /// Where a thread of `block` acts that logged this tagged address. The shared memory of another block of the cluster is
+    /// that block's own place.
+    pub fn new(address: u64, block: u32, geometry: Geometry) -> Self {
+        if !Tagged(address).is_shared() {
+            return Self { address, block: 0 };
+        }
+        if address & PEER == 0 {
+            return Self { address, block };
+        }
+        let rank = (address & (PEER - 1)) >> SHARED_OFFSET.count_ones();
+        let peer = geometry.peer(block, rank as u32).unwrap_or(block);
+        Self { address: TAG_SHARED | address & SHARED_OFFSET, block: peer }
+    }
+
+    /// Where the lane of this rank acts.
+    pub fn of(record: &Record<'_>, rank: usize, geometry: Geometry) -> Self {
+        Self::new(record.a(rank), record.block(), geometry)
     }
 }
 
@@ -83,8 +99,50 @@ pub enum Event<'r> {
         /// Lanes that met.
         mask: u32,
     },
+    /// Lanes issue copies, stores or reductions that run beside them.
+    Copy {
+        /// The record.
+        record: Record<'r>,
+        /// What completes by mbarriers, in order.
+        targets: &'r [Target],
+    },
+    /// Lanes act on mbarriers.
+    Mbarrier {
+        /// The record.
+        record: Record<'r>,
+        /// Ranks of lanes, in order, each with the number of the phase that it arrived in or found complete; 0 is none.
+        ranks: &'r [(u8, u32)],
+    },
+    /// Lanes do something that concerns them alone: groups of copies, proxy fences, fills, tiles.
+    Own {
+        /// The record.
+        record: Record<'r>,
+    },
+    /// Lanes arrive at the cluster's barrier.
+    ClusterArrive {
+        /// The lanes.
+        arrival: Arrival,
+        /// And release.
+        release: bool,
+    },
+    /// The cluster's barrier completes.
+    ClusterDone {
+        /// The first block of the cluster.
+        cluster: u32,
+    },
+    /// Lanes go on behind the cluster's barrier.
+    ClusterWait {
+        /// The block.
+        block: u32,
+        /// The warp.
+        warp: u8,
+        /// The lanes.
+        mask: u32,
+    },
     /// Lanes end.
     Exit {
+        /// The instruction.
+        site: SiteId,
         /// The block.
         block: u32,
         /// The warp.
@@ -105,7 +163,22 @@ pub enum Event<'r> {
     Misuse(Misuse),
 }
 
-/// Lanes at a CTA barrier.
+/// What an asynchronous operation writes in one block, and the mbarrier's phase that its completion counts for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target {
+    /// Rank of the lane that issued it.
+    pub rank: u8,
+    /// Where it writes.
+    pub to: Place,
+    /// Bytes.
+    pub bytes: u32,
+    /// The mbarrier.
+    pub mbarrier: Place,
+    /// The number of the phase.
+    pub phase: u32,
+}
+
+/// Lanes at a barrier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The instruction.
@@ -116,7 +189,7 @@ pub struct Arrival {
     pub warp: u8,
     /// The lanes.
     pub mask: u32,
-    /// The barrier.
+    /// The barrier; that of the cluster has no number.
     pub id: u32,
 }
 
@@ -140,6 +213,13 @@ pub enum Misuse {
         arrived: u32,
         /// Threads it waits for.
         expected: u32,
+    },
+    /// Wrong use of the cluster's barrier.
+    Cluster {
+        /// What is wrong.
+        what: ClusterMisuse,
+        /// The lanes.
+        arrival: Arrival,
     },
     /// A lane executes a warp instruction whose mask leaves it out.
     LaneOutsideMask {
@@ -178,6 +258,22 @@ pub enum BarrierMisuse {
     Reduction,
     /// Lanes of one warp stand at different instructions of an aligned barrier.
     Diverged,
+}
+
+/// What is wrong at a cluster's barrier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ClusterMisuse {
+    /// Lanes arrive again without having waited.
+    Twice,
+    /// Lanes wait without having arrived.
+    NotArrived,
+    /// It did not complete before the launch ended.
+    NeverCompletes {
+        /// Threads that arrived, exited ones included.
+        arrived: u32,
+        /// Threads of the cluster.
+        expected: u32,
+    },
 }
 
 /// Takes events.

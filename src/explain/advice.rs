@@ -2,7 +2,7 @@
 //! period, and name things.
 
 use super::{Context, Object, show};
-use crate::finding::{AccessClass, Finding, Instead, Missing, Relation, Rule, Side, Witness};
+use crate::finding::{AccessClass, Finding, Instead, Missing, Pending, Relation, Rule, Side, Witness};
 use crate::isa::{Order, Scope};
 
 /// What the sentences are made of.
@@ -29,25 +29,25 @@ impl Told<'_, '_> {
         }
     }
 
-    fn first(&self) -> Option<&Witness> {
+    pub(super) fn first(&self) -> Option<&Witness> {
         self.finding.witnesses.first()
     }
 
-    fn last(&self) -> Option<&Witness> {
+    pub(super) fn last(&self) -> Option<&Witness> {
         self.finding.witnesses.last()
     }
 
-    fn op(&self, witness: &Witness) -> String {
+    pub(super) fn op(&self, witness: &Witness) -> String {
         self.context.site(witness).map_or_else(String::new, |site| format!("`{}`", site.opcode))
     }
 
     /// "block (1,0,0)"
-    fn block(&self, witness: Option<&Witness>) -> String {
+    pub(super) fn block(&self, witness: Option<&Witness>) -> String {
         witness.map_or_else(String::new, |w| format!("block {}", show(self.context.block_index(w.thread))))
     }
 
     /// The line of a witness: "line 12 of `a.cu`".
-    fn place(&self, witness: &Witness) -> String {
+    pub(super) fn place(&self, witness: &Witness) -> String {
         let Some(site) = self.context.site(witness) else { return "an unknown place".into() };
         let frames = site.loc.as_deref().map(super::frames).unwrap_or_default();
         let frame = super::user_frame(&frames).cloned().unwrap_or_else(|| self.context.frame(site));
@@ -70,6 +70,9 @@ impl Told<'_, '_> {
                 }
                 _ => format!("data race on {on} inside a warp: no warp barrier orders these accesses"),
             },
+            Rule::R003 if self.finding.missing == Missing::BlockEnd => {
+                format!("access to {on} of a block that may have ended")
+            }
             Rule::R003 => match self.finding.relation {
                 Relation::Cluster => format!("data race on {on} between blocks of a cluster"),
                 _ => format!("data race on {on} between blocks"),
@@ -89,7 +92,12 @@ impl Told<'_, '_> {
                 _ => format!("data race on {on} between launches"),
             },
             Rule::R007 => format!("atomic and plain access to {on} race"),
-            Rule::R008 => format!("asynchronous copy races on {on}"),
+            Rule::R008 => match self.finding.missing {
+                Missing::Asynchronous(Pending::ProxyFence { .. }) => {
+                    format!("no proxy fence between an access to {on} and an asynchronous copy")
+                }
+                _ => format!("asynchronous copy races on {on}"),
+            },
             Rule::R009 => format!("read through the read-only path of {on}, which the same launch writes"),
             Rule::R010 => format!("several threads write the same value to {on} unordered"),
             Rule::R011 => format!("unordered accesses of different size to {on}"),
@@ -139,6 +147,11 @@ impl Told<'_, '_> {
             Missing::Publication { side, writer, reader, flag_write, flag_read, lock } => {
                 self.publication(*side, *writer, *reader, [flag_write, flag_read], *lock)
             }
+            Missing::Asynchronous(pending) => self.pending(*pending),
+            Missing::BlockEnd => format!(
+                "{} may end, and its shared memory with it, before (1): no cluster barrier lies between",
+                self.block(self.last())
+            ),
             Missing::StreamOrder => self.streams(),
             Missing::Size => match self.first().zip(self.last()) {
                 Some((a, b)) => format!(
@@ -309,10 +322,6 @@ impl Told<'_, '_> {
         let name = self.name();
         let scope = self.needed().name();
         match self.finding.rule {
-            Rule::R008 => {
-                return "wait for the copy to complete before (1) and (2) meet, with the proxy fence it needs"
-                    .into();
-            }
             Rule::R009 => return format!("read {name} with a plain load, or write it in another launch"),
             Rule::R010 => return "let one thread write, or make the writes atomic".into(),
             Rule::R007 => return self.atomic_against_plain(),
@@ -361,6 +370,11 @@ impl Told<'_, '_> {
                 }
                 let plain = [writer, reader].contains(&Some(Instead::Plain));
                 publish(*side, &flag, plain, scope)
+            }
+            Missing::Asynchronous(pending) => self.pending_help(*pending),
+            Missing::BlockEnd => {
+                "put a cluster barrier behind the last access to another block's shared memory, in all blocks of the cluster"
+                    .into()
             }
             Missing::StreamOrder => self.ordered_launches(),
             Missing::Size => format!("access {name} with one size, or order the accesses"),

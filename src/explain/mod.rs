@@ -1,6 +1,7 @@
 //! From findings, which are numbers, to what people and tools are told: names, places, what is missing, what to do.
 
 mod advice;
+mod asynchronous;
 mod fingerprint;
 pub mod names;
 pub mod rules;
@@ -13,7 +14,7 @@ use crate::backend::{Launch, Plan, Program, Region};
 use crate::diag::{Diagnostic, Label, Place, Severity};
 use crate::finding::{AccessClass, Finding, Kind, Relation, Rule, ThreadId, Witness};
 use crate::instrument::{Site, SiteKind};
-use crate::isa::Marking;
+use crate::isa::{Marking, MbarrierOp, Order, Scope};
 use names::demangle;
 pub use source::{Frame, Sources, frames, user_frame};
 
@@ -156,15 +157,14 @@ impl Context<'_> {
     fn facts(&self, witness: &Witness) -> AccessFacts {
         let thread = witness.thread;
         let site = self.site(witness);
-        let access = site.and_then(Site::access);
         let launch = self.launch(thread);
         let (warp, lane) = (u32::from(thread.warp), u32::from(thread.lane));
         AccessFacts {
             op: site.map_or_else(String::new, |site| site.opcode.to_string()),
             access: action(site, witness.class),
-            order: access.map(|access| access.order.name()),
-            scope: access.and_then(|access| access.scope).map(|scope| scope.name()),
-            width: if access.is_some() { witness.bytes.into() } else { 0 },
+            order: site.and_then(order_of).map(|(order, _)| order.name()),
+            scope: site.and_then(order_of).and_then(|(_, scope)| scope).map(|scope| scope.name()),
+            width: if site.is_some_and(touches) { witness.bytes.into() } else { 0 },
             kernel: launch.map_or_else(String::new, |launch| launch.kernel.clone()),
             block: self.block_index(thread),
             thread: launch.map_or([warp * 32 + lane, 0, 0], |launch| launch.thread_index(warp, lane)),
@@ -226,6 +226,34 @@ fn show(index: [u32; 3]) -> String {
     format!("({},{},{})", index[0], index[1], index[2])
 }
 
+/// Whether an instruction accesses memory.
+fn touches(site: &Site) -> bool {
+    matches!(
+        site.kind,
+        SiteKind::Access(_)
+            | SiteKind::AsyncCopy(_)
+            | SiteKind::Mbarrier(_)
+            | SiteKind::Fill(_)
+            | SiteKind::Tile(_)
+    )
+}
+
+/// Memory order and scope of what accesses memory.
+fn order_of(site: &Site) -> Option<(Order, Option<Scope>)> {
+    Some(match &site.kind {
+        SiteKind::Access(access) => (access.order, access.scope),
+        SiteKind::AsyncCopy(copy) if copy.op.is_some() => {
+            (Order::Relaxed, Some(if copy.bulk { Scope::Gpu } else { Scope::Cluster }))
+        }
+        SiteKind::Mbarrier(mbarrier) => match mbarrier.op {
+            MbarrierOp::Init { .. } | MbarrierOp::Inval => (Order::Weak, None),
+            _ => (mbarrier.order, Some(mbarrier.scope)),
+        },
+        _ if touches(site) => (Order::Weak, None),
+        _ => return None,
+    })
+}
+
 /// What an instruction does, in a word or two.
 fn action(site: Option<&Site>, class: AccessClass) -> &'static str {
     match site.map(|site| &site.kind) {
@@ -233,6 +261,7 @@ fn action(site: Option<&Site>, class: AccessClass) -> &'static str {
         Some(SiteKind::Barrier(_)) => "barrier",
         Some(SiteKind::WarpBarrier) => "warp barrier",
         Some(SiteKind::Converge(_)) => "warp instruction",
+        Some(SiteKind::ClusterBarrier(_)) => "cluster barrier",
         Some(SiteKind::Exit) => "exit",
         _ => match class {
             AccessClass::Read => "read",
@@ -261,7 +290,7 @@ pub fn explain(finding: &Finding, context: &Context<'_>) -> Explained {
     let accesses: Vec<_> = finding.witnesses.iter().map(|witness| context.facts(witness)).collect();
     let last = finding.witnesses.last();
     // S rules are about instructions; only accesses have an address.
-    let touched = last.filter(|witness| context.site(witness).is_some_and(|site| site.access().is_some()));
+    let touched = finding.witnesses.iter().rev().find(|witness| context.site(witness).is_some_and(touches));
     let address = touched.map(|last| {
         // The overlap of two accesses begins where the later one does.
         let same_space = |w: &&Witness| Tagged(w.address).is_shared() == Tagged(last.address).is_shared();
@@ -415,6 +444,9 @@ fn bytes(n: u8) -> String {
 /// "volatile write of 1, 4 bytes", "barrier `bar.sync`"
 fn doing(site: &Site, witness: &Witness) -> String {
     let Some(access) = site.access() else {
+        if matches!(site.kind, SiteKind::AsyncCopy(_)) {
+            return format!("asynchronous {} by `{}`", action(Some(site), witness.class), site.opcode);
+        }
         return format!("{} `{}`", action(Some(site), witness.class), site.opcode);
     };
     let action = action(Some(site), witness.class);

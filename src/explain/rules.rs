@@ -118,16 +118,20 @@ const TEXTS: [RuleText; 18] = [
     },
     RuleText {
         rule: Rule::R008,
-        severity: "error",
+        severity: "error (warning when only a read lacks the proxy fence)",
         title: "asynchronous copy",
-        what: "Memory of an asynchronous copy is read or overwritten before its completion was waited for, or a proxy \
-               fence is missing.",
-        why: "Asynchronous copies run beside the thread that started them. Only waiting for their group or mbarrier \
-              orders them with what follows, and copies of the async proxy need `fence.proxy.async` to see earlier \
-              generic writes.",
+        what: "Memory of an asynchronous copy is accessed before the copy is known to be complete, a copy is issued before \
+               earlier accesses to its bytes are ordered before it, or a proxy fence is missing.",
+        why: "Asynchronous copies run beside the thread that issues them; even that thread is not ordered with them. A wait \
+              for their group tells the issuing thread alone that they are complete, and a phase of an mbarrier tells those \
+              that wait for it; others learn it by a barrier behind that wait. Bulk copies go through the async proxy: \
+              ordinary accesses that come before need `fence.proxy.async` besides a barrier. A read that lacks only that \
+              fence before a copy overwrites its bytes has its value already, and is a warning.",
         example: "cp.async.ca.shared.global [s], [g], 16;\nld.shared.f32 %f1, [s];               // nothing waited",
-        fix: "Commit and wait (`cp.async.wait_group`, `mbarrier.try_wait`) before the data is used, let a barrier \
-              follow if other threads use it, and put `fence.proxy.async` between generic writes and a bulk copy.",
+        fix: "Commit the copies and wait for their group (`cp.async.wait_group N` lets the latest N groups stay), or wait for \
+              the phase of the mbarrier with the right parity; put a barrier behind the wait if other threads use the \
+              bytes, and another before they are copied to again. Put `fence.proxy.async` behind ordinary accesses, before \
+              the barrier that the issuer of a bulk copy passes.",
     },
     RuleText {
         rule: Rule::R009,

@@ -6,7 +6,7 @@ use super::edit::Edits;
 use super::error::Result;
 use super::pass::{Pass, Values};
 use super::value::{Source, bit_type, elements, packed};
-use crate::isa::{Access, AccessKind};
+use crate::isa::{Access, AccessKind, Space};
 use crate::ptx::ast::{Address, Operand};
 
 /// Instruments a load or a store.
@@ -15,8 +15,8 @@ pub(super) fn run(pass: Pass<'_, '_>, access: &Access) -> Result<()> {
 }
 
 /// The address operand.
-pub(super) fn address<'i, 'a>(pass: &'i Pass<'_, 'a>, access: &Access) -> Result<&'i Address<'a>> {
-    match pass.operand(access.address.into())? {
+pub(super) fn address<'i, 'a>(pass: &'i Pass<'_, 'a>, operand: u8) -> Result<&'i Address<'a>> {
+    match pass.operand(operand.into())? {
         Operand::Address(address) => Ok(address),
         _ => Err(pass.fault("it has no address")),
     }
@@ -26,11 +26,15 @@ fn weak(mut pass: Pass<'_, '_>, access: &Access) -> Result<()> {
     let mut code = Code::default();
     let skip = code.name();
     pass.guard(&mut code, &skip);
-    let place = address(&pass, access)?;
+    if let Some(rows) = access.rows {
+        pass.rows(&mut code, rows, &skip);
+    }
+    let place = address(&pass, access.address)?;
     let Some(a) = tagged(&mut code, pass.symbols, pass.target, access.space, place, &skip)? else {
         return Ok(());
     };
-    let written = (access.kind == AccessKind::Store).then(|| stored(&pass, &mut code, access)).transpose()?;
+    let stores = pass.site.payload().written;
+    let written = stores.then(|| stored(&pass, &mut code, access)).transpose()?;
     pass.log(&mut code, &Values { a: Some(a), written, ..Values::default() });
     code.label(&skip);
     pass.emit(code);
@@ -105,16 +109,26 @@ impl Strong {
         access: &Access,
         more: impl FnOnce(&mut Pass<'_, '_>, &mut Code) -> Result<T>,
     ) -> Result<Option<(Self, T)>> {
+        Self::begin_at(pass, access.space, access.address, more)
+    }
+
+    /// The frame for any operation with an address.
+    pub(super) fn begin_at<T>(
+        pass: &mut Pass<'_, '_>,
+        space: Space,
+        operand: u8,
+        more: impl FnOnce(&mut Pass<'_, '_>, &mut Code) -> Result<T>,
+    ) -> Result<Option<(Self, T)>> {
         let mut code = Code::default();
         let skip = code.name();
-        let partial = pass.instruction.guard.is_some() || access.space == crate::isa::Space::Generic;
+        let partial = pass.instruction.guard.is_some() || space == Space::Generic;
         let logs = partial.then(|| code.temp("pred"));
         if let Some(logs) = &logs {
             code.line(format_args!("mov.pred {logs}, 0"));
         }
         pass.guard(&mut code, &skip);
-        let place = address(pass, access)?;
-        let a = tagged(&mut code, pass.symbols, pass.target, access.space, place, &skip)?;
+        let place = address(pass, operand)?;
+        let a = tagged(&mut code, pass.symbols, pass.target, space, place, &skip)?;
         let Some(a) = a else { return Ok(None) };
         if let Some(logs) = &logs {
             code.line(format_args!("mov.pred {logs}, -1"));
@@ -139,6 +153,12 @@ impl Strong {
             self.code.line(format_args!("@!{logs} bra __ptxrace_end"));
         }
         self
+    }
+
+    /// Lanes in which this predicate register is false log nothing.
+    pub(super) fn only_if(&mut self, predicate: &str) {
+        self.code.line(format_args!("@!{predicate} bra __ptxrace_end"));
+        self.logs.get_or_insert_with(|| predicate.to_owned());
     }
 
     /// Writes the record and puts the code in.

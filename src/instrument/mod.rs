@@ -12,6 +12,7 @@
 
 mod access;
 mod address;
+mod asynchronous;
 mod atomic;
 mod code;
 pub mod edit;

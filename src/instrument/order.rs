@@ -45,13 +45,14 @@ pub(super) fn warp(pass: Pass<'_, '_>, mask: usize) -> Result<()> {
     pass.log_before(|pass, code| number(pass, code, mask).map(Some))
 }
 
-/// The end of a thread.
-pub(super) fn exit(pass: Pass<'_, '_>) -> Result<()> {
+/// What has nothing but its place in program order: the end of a thread, groups of copies, cluster barriers, proxy
+/// fences.
+pub(super) fn bare(pass: Pass<'_, '_>) -> Result<()> {
     pass.log_before(|_, _| Ok(None))
 }
 
 /// A 32-bit operand, zero-extended.
-fn number(pass: &Pass<'_, '_>, code: &mut Code, index: usize) -> Result<String> {
+pub(super) fn number(pass: &Pass<'_, '_>, code: &mut Code, index: usize) -> Result<String> {
     let operand = pass.operand(index)?;
     let from = source(pass.symbols, operand, U32)?;
     wide(code, &from, 32, operand.span())

@@ -41,6 +41,14 @@ impl<'p, 'a> Pass<'p, 'a> {
         }
     }
 
+    /// Lanes beyond the first `rows` go to `skip`: their addresses do not count.
+    pub(super) fn rows(&self, code: &mut Code, rows: u8, skip: &str) {
+        let (lane, beyond) = (code.temp("b32"), code.temp("pred"));
+        code.line(format_args!("mov.u32 {lane}, %laneid"));
+        code.line(format_args!("setp.ge.u32 {beyond}, {lane}, {rows}"));
+        code.line(format_args!("@{beyond} bra {skip}"));
+    }
+
     /// Writes the record.
     pub(super) fn log(&mut self, code: &mut Code, values: &Values) {
         let function = self.runtime.log(self.site.payload());

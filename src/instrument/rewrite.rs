@@ -6,7 +6,7 @@ use super::pass::Pass;
 use super::runtime::Runtime;
 use super::site::{Site, SiteKind, SiteTable};
 use super::symbols::Symbols;
-use super::{CallMode, Target, access, atomic, order, shared};
+use super::{CallMode, Target, access, asynchronous, atomic, order, shared};
 use crate::ptx::ast::{Block, Function, FunctionKind, Instruction, Module, Statement, VarSpace};
 
 /// Rewrites a module.
@@ -131,7 +131,13 @@ impl<'w, 'a> Walk<'w, 'a> {
             SiteKind::Barrier(barrier) => order::barrier(pass, barrier),
             SiteKind::WarpBarrier => order::warp(pass, 0),
             SiteKind::Converge(mask) => order::warp(pass, usize::from(*mask)),
-            SiteKind::Exit => order::exit(pass),
+            SiteKind::AsyncCopy(copy) => asynchronous::copy(pass, copy),
+            SiteKind::Mbarrier(mbarrier) => asynchronous::mbarrier(pass, mbarrier),
+            SiteKind::Fill(fill) => asynchronous::fill(pass, fill),
+            SiteKind::Tile(tile) => asynchronous::tile(pass, tile),
+            SiteKind::Group(_) | SiteKind::ClusterBarrier(_) | SiteKind::ProxyFence(_) | SiteKind::Exit => {
+                order::bare(pass)
+            }
             SiteKind::SharedVariable(_) => Ok(()),
         }
     }

@@ -4,7 +4,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::abi::Payload;
-use crate::isa::{self, Access, AccessKind, Barrier, Effect, Fence, Space};
+use crate::isa::{
+    self, Access, AccessKind, AsyncCopy, Barrier, ClusterBarrier, CopyBytes, Effect, Fence, Fill, GroupOp,
+    Mbarrier, MbarrierOp, ProxyFence, Space, Tile,
+};
 use crate::ptx::ast::{Block, Function, FunctionKind, Instruction, Module, Statement, VarSpace, Variable};
 use crate::ptx::{Line, LineTable, Place, SourceLoc};
 use crate::span::Span;
@@ -28,6 +31,24 @@ pub enum SiteKind {
     Converge(u8),
     /// The end of threads: `exit`, or `ret` of an entry.
     Exit,
+    /// The issue of an asynchronous copy, store or reduction. `a` is the destination, `read` the source's tagged address
+    /// (for a store or reduction from registers, the mbarrier's tagged address) and `written` depends: bytes read, if
+    /// they are limited; a bulk copy's `abi::bulk_word`; the value stored.
+    AsyncCopy(AsyncCopy),
+    /// A group of asynchronous copies is closed or waited for.
+    Group(GroupOp),
+    /// An mbarrier operation. `a` is its address; `read` the state that an arrival gave, 0 for none; `written` is
+    /// `abi::mbarrier_word` of arrivals and bytes, or the state or parity that was waited for. Waits are logged only when
+    /// the answer was yes.
+    Mbarrier(Mbarrier),
+    /// `barrier.cluster`
+    ClusterBarrier(ClusterBarrier),
+    /// A proxy fence.
+    ProxyFence(ProxyFence),
+    /// A weak write of a range: `a` is its address; `written` its bytes, if they are not static.
+    Fill(Fill),
+    /// A matrix that a warp accesses together: `a` is its address, `read` the stride in elements.
+    Tile(Tile),
     /// The address of a shared variable, logged once a launch by thread 0 of block 0 at the start of the entry.
     SharedVariable(SharedVariable),
 }
@@ -78,7 +99,7 @@ impl Site {
                 Payload {
                     a: true,
                     read: access.is_rmw() || (load && strong),
-                    written: access.writes(),
+                    written: access.writes() && access.rows.is_none(),
                     tickets: strong,
                 }
             }
@@ -87,7 +108,23 @@ impl Site {
             | SiteKind::WarpBarrier
             | SiteKind::Converge(_)
             | SiteKind::SharedVariable(_) => Payload { a: true, ..Payload::NONE },
-            SiteKind::Exit => Payload::NONE,
+            SiteKind::AsyncCopy(copy) => Payload {
+                a: true,
+                read: true,
+                written: copy.bulk || copy.from.is_none() || matches!(copy.bytes, CopyBytes::Limited(..)),
+                tickets: false,
+            },
+            SiteKind::Mbarrier(mbarrier) => Payload {
+                a: true,
+                read: matches!(mbarrier.op, MbarrierOp::Arrive { .. }),
+                written: !matches!(mbarrier.op, MbarrierOp::Inval | MbarrierOp::CopyArrive { .. }),
+                tickets: true,
+            },
+            SiteKind::Fill(fill) => Payload { a: true, written: fill.bytes.is_none(), ..Payload::NONE },
+            SiteKind::Tile(_) => Payload { a: true, read: true, ..Payload::NONE },
+            SiteKind::Group(_) | SiteKind::ClusterBarrier(_) | SiteKind::ProxyFence(_) | SiteKind::Exit => {
+                Payload::NONE
+            }
         }
     }
 }
@@ -298,6 +335,19 @@ impl Walk<'_, '_> {
             Effect::Barrier(barrier) => Some(SiteKind::Barrier(barrier)),
             Effect::WarpBarrier => Some(SiteKind::WarpBarrier),
             Effect::Converge(mask) => Some(SiteKind::Converge(mask)),
+            Effect::AsyncCopy(copy) => {
+                if copy.bytes == CopyBytes::Descriptor {
+                    // Logged for its mbarrier and its group; the bytes it touches stay unknown.
+                    self.unlogged(instruction, "what it copies stands in a tensor map".into(), false);
+                }
+                Some(SiteKind::AsyncCopy(copy))
+            }
+            Effect::Group(group) => Some(SiteKind::Group(group)),
+            Effect::Mbarrier(mbarrier) => Some(SiteKind::Mbarrier(mbarrier)),
+            Effect::ClusterBarrier(barrier) => Some(SiteKind::ClusterBarrier(barrier)),
+            Effect::ProxyFence(fence) => Some(SiteKind::ProxyFence(fence)),
+            Effect::Fill(fill) => Some(SiteKind::Fill(fill)),
+            Effect::Tile(tile) => Some(SiteKind::Tile(tile)),
             Effect::Exit => Some(SiteKind::Exit),
             Effect::Return => (self.function.kind == FunctionKind::Entry).then_some(SiteKind::Exit),
             Effect::NotCovered { what, orders } => {

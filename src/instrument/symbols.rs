@@ -93,6 +93,11 @@ impl<'a> Symbols<'a> {
         }
     }
 
+    /// Whether a name is a predicate register.
+    pub(super) fn is_predicate(&self, name: &str) -> bool {
+        matches!(self.get(name), Some(Symbol::Register { ty: ".pred", .. }))
+    }
+
     /// What a name stands for, from the innermost scope out. A member (`v.x`) is an element of its register.
     pub(super) fn get(&self, name: &str) -> Option<Symbol<'a>> {
         if let Some((base, _)) = name.split_once('.') {

@@ -1,5 +1,6 @@
 //! From an instruction to its effect.
 
+use super::asynchronous;
 use super::table::{Meaning, lookup};
 use super::{
     Access, AccessKind, AtomOp, Barrier, BarrierKind, Effect, Fence, FenceOrder, Marking, Order, Scope, Space,
@@ -17,9 +18,18 @@ pub struct Classified<'a> {
     pub unknown: Option<Word<'a>>,
 }
 
+/// An effect without doubts.
+pub(super) fn certain<'a>(effect: Effect) -> Classified<'a> {
+    Classified { effect, unknown: None }
+}
+
+/// Something that synchronises and is not covered.
+pub(super) fn unordered<'a>(what: &'static str) -> Classified<'a> {
+    certain(Effect::NotCovered { what, orders: true })
+}
+
 /// Classifies an instruction.
 pub fn classify<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
-    let certain = |effect| Classified { effect, unknown: None };
     let Some(row) = lookup(instruction.opcode.text) else {
         let touches = instruction.operands.iter().any(has_address);
         return certain(if touches { Effect::Unknown } else { Effect::None });
@@ -42,7 +52,13 @@ pub fn classify<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         Meaning::Return => certain(Effect::Return),
         Meaning::Exit => certain(Effect::Exit),
         Meaning::Call => certain(Effect::Call),
-        Meaning::NotCovered(what) => certain(not_covered(instruction, what)),
+        Meaning::AsyncCopy => asynchronous::copy(instruction),
+        Meaning::Mbarrier => asynchronous::mbarrier(instruction),
+        Meaning::MatrixLoad => matrix(instruction, AccessKind::Load),
+        Meaning::MatrixStore => matrix(instruction, AccessKind::Store),
+        Meaning::Tile => asynchronous::tile(instruction),
+        Meaning::Discard => asynchronous::fill(instruction, Some(128)),
+        Meaning::NotCovered { what, orders } => certain(Effect::NotCovered { what, orders }),
     }
 }
 
@@ -54,38 +70,37 @@ fn has_address(operand: &Operand<'_>) -> bool {
     }
 }
 
-/// Forms of a covered-not-yet family that have no effect.
-fn not_covered(instruction: &Instruction<'_>, what: &'static str) -> Effect {
-    // These only read or write.
-    let orders = !matches!(
-        instruction.opcode.text,
-        "discard"
-            | "ldmatrix"
-            | "stmatrix"
-            | "multimem"
-            | "suld"
-            | "sured"
-            | "sust"
-            | "tex"
-            | "tld4"
-            | "wmma"
-    );
-    let pure = match instruction.opcode.text {
-        "mbarrier" => instruction.has("pending_count"),
-        "cp" => instruction.has("prefetch"),
-        "wmma" => instruction.has("mma"),
-        "griddepcontrol" => instruction.has("launch_dependents"),
-        _ => false,
+/// `ldmatrix`, `stmatrix`: rows of 16 bytes, whose addresses the first lanes give.
+fn matrix<'a>(instruction: &Instruction<'a>, kind: AccessKind) -> Classified<'a> {
+    let has = |word| instruction.has(word);
+    let Some(address) = instruction.operands.iter().position(|o| matches!(o, Operand::Address(_))) else {
+        return certain(Effect::Unknown);
     };
-    if pure { Effect::None } else { Effect::NotCovered { what, orders } }
+    let matrices = match (has("x1"), has("x2"), has("x4")) {
+        (true, ..) => 1,
+        (_, true, _) => 2,
+        (.., true) => 4,
+        _ => return certain(Effect::NotCovered { what: "a matrix access of unknown shape", orders: false }),
+    };
+    // A matrix has 8 rows of 16 bytes; `.m16n16`, `.m8n16` and `.m16n8` have 16, 8 and 8 addresses for each.
+    let rows = if has("m16n16") { matrices * 16 } else { matrices * 8 };
+    let element: u8 = if has("b16") { 2 } else { 1 };
+    let space = instruction.modifiers.iter().find_map(|word| space_of(word.text));
+    certain(Effect::Access(Access {
+        kind,
+        space: space.unwrap_or(Space::Generic),
+        order: Order::Weak,
+        scope: None,
+        marking: Marking::Plain,
+        element,
+        count: 16 / element,
+        op: None,
+        address: u8::try_from(address).unwrap_or(0),
+        rows: Some(rows.min(32)),
+    }))
 }
 
-/// Something that synchronises and is not covered.
-fn unordered(what: &'static str) -> Effect {
-    Effect::NotCovered { what, orders: true }
-}
-
-fn scope_of(word: &str) -> Option<Scope> {
+pub(super) fn scope_of(word: &str) -> Option<Scope> {
     Some(match word {
         "cta" => Scope::Cta,
         "cluster" => Scope::Cluster,
@@ -95,7 +110,7 @@ fn scope_of(word: &str) -> Option<Scope> {
     })
 }
 
-fn space_of(word: &str) -> Option<Space> {
+pub(super) fn space_of(word: &str) -> Option<Space> {
     Some(match word {
         "global" => Space::Global,
         "shared" | "shared::cta" => Space::Shared,
@@ -107,7 +122,7 @@ fn space_of(word: &str) -> Option<Space> {
     })
 }
 
-fn op_of(word: &str) -> Option<AtomOp> {
+pub(super) fn op_of(word: &str) -> Option<AtomOp> {
     Some(match word {
         "and" => AtomOp::And,
         "or" => AtomOp::Or,
@@ -141,10 +156,10 @@ fn packed(word: &str) -> Option<(u8, u8)> {
 
 fn access<'a>(instruction: &Instruction<'a>, kind: AccessKind) -> Classified<'a> {
     if instruction.has("async") {
-        return Classified { effect: unordered("an asynchronous store or reduction"), unknown: None };
+        return asynchronous::remote(instruction);
     }
     if instruction.has("bulk") {
-        return Classified { effect: unordered("a bulk store"), unknown: None };
+        return asynchronous::fill(instruction, None);
     }
     let address = instruction.operands.iter().position(|o| matches!(o, Operand::Address(_)));
     let rmw = matches!(kind, AccessKind::Atom | AccessKind::Red);
@@ -158,6 +173,7 @@ fn access<'a>(instruction: &Instruction<'a>, kind: AccessKind) -> Classified<'a>
         count: 1,
         op: None,
         address: address.and_then(|at| u8::try_from(at).ok()).unwrap_or(0),
+        rows: None,
     };
     if instruction.opcode.text == "ldu" {
         access.marking = Marking::NonCoherent;
@@ -197,7 +213,7 @@ fn access<'a>(instruction: &Instruction<'a>, kind: AccessKind) -> Classified<'a>
         (access.order, access.scope) = (Order::Relaxed, Some(Scope::Sys));
     }
     if access.order.is_strong() && access.scope.is_none() {
-        return Classified { effect: unordered("a strong access without a scope"), unknown };
+        return Classified { unknown, ..unordered("a strong access without a scope") };
     }
     // `[...]` missing or no type: the operands are not what the table expects.
     if address.is_none() || access.element == 0 {
@@ -214,12 +230,8 @@ fn fence<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
             "acq_rel" => order = FenceOrder::AcqRel,
             "acquire" => order = FenceOrder::Acquire,
             "release" => order = FenceOrder::Release,
-            "proxy" | "mbarrier_init" => {
-                return Classified { effect: unordered("a proxy fence"), unknown: None };
-            }
-            text if text.starts_with("sync_restrict") => {
-                return Classified { effect: unordered("a restricted fence"), unknown: None };
-            }
+            "proxy" | "mbarrier_init" => return asynchronous::proxy_fence(instruction),
+            text if text.starts_with("sync_restrict") => return unordered("a restricted fence"),
             text => match scope_of(text) {
                 Some(found) => scope = Some(found),
                 None => unknown = unknown.or(Some(*word)),
@@ -229,7 +241,7 @@ fn fence<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
     // A fence always names its scope; without one it is not what the table expects.
     match scope {
         Some(scope) => Classified { effect: Effect::Fence(Fence { order, scope }), unknown },
-        None => Classified { effect: unordered("a fence without a scope"), unknown },
+        None => Classified { unknown, ..unordered("a fence without a scope") },
     }
 }
 
@@ -244,14 +256,14 @@ fn membar<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         Some(scope) => {
             Classified { effect: Effect::Fence(Fence { order: FenceOrder::Sc, scope }), unknown: None }
         }
-        None => Classified { effect: unordered("a proxy fence"), unknown: None },
+        None => asynchronous::proxy_fence(instruction),
     }
 }
 
 fn barrier<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
     let has = |word| instruction.has(word);
     if has("cluster") {
-        return Classified { effect: unordered("a cluster barrier"), unknown: None };
+        return asynchronous::cluster_barrier(instruction);
     }
     if has("warp") {
         return Classified { effect: Effect::WarpBarrier, unknown: None };
@@ -265,7 +277,7 @@ fn barrier<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
     } else {
         let kind = if has("arrive") { BarrierKind::Arrive } else { BarrierKind::Sync };
         if !has("arrive") && !has("sync") {
-            return Classified { effect: unordered("a barrier of unknown kind"), unknown: None };
+            return unordered("a barrier of unknown kind");
         }
         Effect::Barrier(Barrier { kind, id: 0, count: (operands > 1).then_some(at(1)) })
     };
@@ -326,6 +338,6 @@ mod tests {
     fn what_is_not_known_is_said() {
         assert_eq!(effect("frob.global.u32 %r1, [%rd1];"), Effect::Unknown);
         assert_eq!(effect("frob.u32 %r1, %r2;"), Effect::None);
-        assert!(matches!(effect("cp.async.wait_all;"), Effect::NotCovered { orders: true, .. }));
+        assert!(matches!(effect("tcgen05.wait::ld.sync.aligned;"), Effect::NotCovered { .. }));
     }
 }

@@ -4,9 +4,14 @@
 //! Shapes follow the PTX ISA 9.0; the defaults are its defaults (`atom` is `.relaxed.gpu`, no `.sem` on a fence is
 //! `.acq_rel`, `membar` is `fence.sc`, no state space is generic).
 
+mod asynchronous;
 mod classify;
 mod table;
 
+pub use asynchronous::{
+    AsyncCopy, ClusterBarrier, Completion, CopyBytes, Fill, GroupKind, GroupOp, Mbarrier, MbarrierOp,
+    ProxyFence, Tile,
+};
 pub use classify::{Classified, classify};
 pub use table::{Meaning, Row, lookup, rows};
 
@@ -160,6 +165,8 @@ pub struct Access {
     pub op: Option<AtomOp>,
     /// Index of the address among the operands.
     pub address: u8,
+    /// `ldmatrix`, `stmatrix`: lanes whose address counts, from lane 0 on. What lands in a row comes from many lanes.
+    pub rows: Option<u8>,
 }
 
 impl Access {
@@ -248,6 +255,20 @@ pub enum Effect {
     Barrier(Barrier),
     /// `bar.warp.sync`: orders memory among the lanes of its mask, operand 0.
     WarpBarrier,
+    /// Begins an asynchronous copy, store or reduction.
+    AsyncCopy(AsyncCopy),
+    /// Closes a group of asynchronous copies or waits for groups.
+    Group(GroupOp),
+    /// An operation on an mbarrier object.
+    Mbarrier(Mbarrier),
+    /// `barrier.cluster`
+    ClusterBarrier(ClusterBarrier),
+    /// Orders the generic proxy with another.
+    ProxyFence(ProxyFence),
+    /// A weak write of a range whose values are of no interest.
+    Fill(Fill),
+    /// A weak access to a matrix by the warp as a whole.
+    Tile(Tile),
     /// `shfl.sync` and its like: the lanes of the mask meet, but memory is not ordered. The mask is this operand.
     Converge(u8),
     /// `ret`: ends the thread when the function is an entry.

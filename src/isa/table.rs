@@ -35,8 +35,25 @@ pub enum Meaning {
     Exit,
     /// `call`
     Call,
+    /// `cp`
+    AsyncCopy,
+    /// `mbarrier`
+    Mbarrier,
+    /// `ldmatrix`
+    MatrixLoad,
+    /// `stmatrix`
+    MatrixStore,
+    /// `wmma`
+    Tile,
+    /// `discard`
+    Discard,
     /// Touches memory or synchronises; not covered yet.
-    NotCovered(&'static str),
+    NotCovered {
+        /// What it is.
+        what: &'static str,
+        /// It may order other accesses.
+        orders: bool,
+    },
 }
 
 /// One row.
@@ -52,8 +69,19 @@ const fn row(opcode: &'static str, meaning: Meaning) -> Row {
     Row { opcode, meaning }
 }
 
+/// It may order other accesses.
+const fn orders(opcode: &'static str, what: &'static str) -> Row {
+    row(opcode, Meaning::NotCovered { what, orders: true })
+}
+
+/// It only reads or writes.
+const fn touches(opcode: &'static str, what: &'static str) -> Row {
+    row(opcode, Meaning::NotCovered { what, orders: false })
+}
+
 use Meaning::{
-    Atom, Barrier, Call, Converge, Exit, Fence, Load, Membar, NotCovered, Pure, Red, Return, Store,
+    AsyncCopy, Atom, Barrier, Call, Converge, Discard, Exit, Fence, Load, MatrixLoad, MatrixStore, Mbarrier,
+    Membar, Pure, Red, Return, Store, Tile,
 };
 
 /// Sorted by opcode.
@@ -77,16 +105,16 @@ const ROWS: &[Row] = &[
     row("brkpt", Pure),
     row("brx", Pure),
     row("call", Call),
-    row("clusterlaunchcontrol", NotCovered("a cluster launch request")),
+    orders("clusterlaunchcontrol", "a cluster launch request"),
     row("clz", Pure),
     row("cnot", Pure),
     row("copysign", Pure),
     row("cos", Pure),
-    row("cp", NotCovered("an asynchronous copy")),
+    row("cp", AsyncCopy),
     row("createpolicy", Pure),
     row("cvt", Pure),
     row("cvta", Pure),
-    row("discard", NotCovered("a discard")),
+    row("discard", Discard),
     row("div", Pure),
     row("dp2a", Pure),
     row("dp4a", Pure),
@@ -97,11 +125,12 @@ const ROWS: &[Row] = &[
     row("fma", Pure),
     row("fns", Pure),
     row("getctarank", Pure),
-    row("griddepcontrol", NotCovered("a grid dependency")),
+    // Orders grids that overlap by programmatic launch, which launches here do not.
+    row("griddepcontrol", Pure),
     row("isspacep", Pure),
     row("istypep", Pure),
     row("ld", Load),
-    row("ldmatrix", NotCovered("a matrix load")),
+    row("ldmatrix", MatrixLoad),
     row("ldu", Load),
     row("lg2", Pure),
     row("lop3", Pure),
@@ -111,7 +140,7 @@ const ROWS: &[Row] = &[
     row("mapa", Pure),
     row("match", Converge { mask_from_end: 1 }),
     row("max", Pure),
-    row("mbarrier", NotCovered("an mbarrier operation")),
+    row("mbarrier", Mbarrier),
     row("membar", Membar),
     row("min", Pure),
     row("mma", Pure),
@@ -119,7 +148,7 @@ const ROWS: &[Row] = &[
     row("movmatrix", Pure),
     row("mul", Pure),
     row("mul24", Pure),
-    row("multimem", NotCovered("a multicast access")),
+    touches("multimem", "a multicast access"),
     row("nanosleep", Pure),
     row("neg", Pure),
     row("not", Pure),
@@ -150,20 +179,20 @@ const ROWS: &[Row] = &[
     row("st", Store),
     row("stackrestore", Pure),
     row("stacksave", Pure),
-    row("stmatrix", NotCovered("a matrix store")),
+    row("stmatrix", MatrixStore),
     row("sub", Pure),
     row("subc", Pure),
-    row("suld", NotCovered("a surface load")),
+    touches("suld", "a surface load"),
     row("suq", Pure),
-    row("sured", NotCovered("a surface reduction")),
-    row("sust", NotCovered("a surface store")),
+    touches("sured", "a surface reduction"),
+    touches("sust", "a surface store"),
     row("szext", Pure),
     row("tanh", Pure),
-    row("tcgen05", NotCovered("a tensor memory operation")),
-    row("tensormap", NotCovered("a tensor map update")),
+    orders("tcgen05", "a tensor memory operation"),
+    touches("tensormap", "a tensor map update"),
     row("testp", Pure),
-    row("tex", NotCovered("a texture read")),
-    row("tld4", NotCovered("a texture read")),
+    touches("tex", "a texture read"),
+    touches("tld4", "a texture read"),
     row("trap", Pure),
     row("txq", Pure),
     row("vabsdiff", Pure),
@@ -190,8 +219,8 @@ const ROWS: &[Row] = &[
     row("vsub", Pure),
     row("vsub2", Pure),
     row("vsub4", Pure),
-    row("wgmma", NotCovered("a warpgroup matrix operation")),
-    row("wmma", NotCovered("a matrix fragment access")),
+    touches("wgmma", "a warpgroup matrix operation"),
+    row("wmma", Tile),
     row("xor", Pure),
 ];
 

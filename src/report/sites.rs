@@ -91,6 +91,13 @@ fn kind(kind: &SiteKind) -> &'static str {
         SiteKind::Barrier(_) => "barrier",
         SiteKind::WarpBarrier => "warp-barrier",
         SiteKind::Converge(_) => "converge",
+        SiteKind::AsyncCopy(_) => "async-copy",
+        SiteKind::Group(_) => "copy-group",
+        SiteKind::Mbarrier(_) => "mbarrier",
+        SiteKind::ClusterBarrier(_) => "cluster-barrier",
+        SiteKind::ProxyFence(_) => "proxy-fence",
+        SiteKind::Fill(_) => "fill",
+        SiteKind::Tile(_) => "tile",
         SiteKind::Exit => "exit",
         SiteKind::SharedVariable(_) => "shared-variable",
     }

@@ -3,7 +3,7 @@
 use super::regs::{Compute, Dst, PredDst, PredSrc, Src};
 use crate::abi::Payload;
 use crate::instrument::SiteId;
-use crate::isa::BarrierKind;
+use crate::isa::{BarrierKind, ClusterBarrier, GroupOp};
 use crate::span::Span;
 
 /// One instruction.
@@ -75,6 +75,18 @@ pub(super) enum Code {
     Yield,
     /// A CTA barrier.
     Barrier(Box<BarrierOp>),
+    /// `barrier.cluster`
+    ClusterBarrier(ClusterBarrier),
+    /// An asynchronous copy, store or reduction.
+    Copy(Box<CopyOp>),
+    /// Groups of copies.
+    Group(GroupOp),
+    /// `mbarrier`
+    Mbarrier(Box<MbarrierCode>),
+    /// `st.bulk`, `discard`
+    Fill(Box<FillOp>),
+    /// A matrix instruction, which all live lanes of the warp execute together.
+    Matrix(Box<MatrixOp>),
     /// A warp instruction whose lanes wait for each other.
     Converge(Box<ConvergeOp>),
     /// Changes the thread's stack of local memory.
@@ -88,7 +100,10 @@ pub(super) enum Code {
 pub(super) enum Space {
     Generic,
     Global,
+    /// The block's own.
     Shared,
+    /// The cluster's.
+    SharedCluster,
     Local,
     Const,
     Param,
@@ -149,6 +164,114 @@ pub(super) struct Atomic {
     pub(super) update: Update,
     /// A 16-byte exchange or compare-and-swap: both words together.
     pub(super) wide_cas: bool,
+}
+
+/// An asynchronous operation.
+pub(super) struct CopyOp {
+    pub(super) to: Address,
+    pub(super) from: CopySource,
+    pub(super) bytes: CopyLength,
+    /// What `bytes` and the addresses must be multiples of.
+    pub(super) align: u32,
+    /// In the async proxy.
+    pub(super) bulk: bool,
+    pub(super) completion: CopyCompletion,
+    /// Mask of the blocks that get the data.
+    pub(super) multicast: Option<Src>,
+    /// Bytes of an element, and what becomes of it.
+    pub(super) reduce: Option<(u32, Update)>,
+}
+
+/// Where the data of an asynchronous operation comes from.
+pub(super) enum CopySource {
+    Memory(Address),
+    /// Elements of so many bytes.
+    Registers(Box<[Src]>, u32),
+}
+
+/// How much an asynchronous operation moves.
+#[derive(Clone, Copy)]
+pub(super) enum CopyLength {
+    Static(u32),
+    /// So much, of which as much is read as the operand says; the rest is zeros.
+    AtMost(u32, Src),
+    /// All or, if the predicate holds, zeros.
+    Unless(u32, PredSrc),
+    Operand(Src),
+}
+
+/// By what an asynchronous operation completes.
+#[derive(Clone, Copy)]
+pub(super) enum CopyCompletion {
+    Group,
+    BulkGroup,
+    Mbarrier(Address),
+}
+
+/// `mbarrier` with an address, and `cp.async.mbarrier.arrive`.
+pub(super) struct MbarrierCode {
+    pub(super) address: Address,
+    pub(super) action: MbarrierAction,
+}
+
+/// What is done with an mbarrier.
+pub(super) enum MbarrierAction {
+    Init(Src),
+    Inval,
+    Arrive {
+        state: Dst,
+        count: Option<Src>,
+        expect: Option<Src>,
+        drop: bool,
+        /// The phase must not end by it.
+        no_complete: bool,
+    },
+    ExpectTx(Src),
+    CompleteTx(Src),
+    Wait {
+        done: PredDst,
+        phase: Src,
+        parity: bool,
+    },
+    /// When the thread's copies are complete.
+    CopyArrive {
+        increments: bool,
+    },
+}
+
+/// A write of a range.
+pub(super) struct FillOp {
+    pub(super) address: Address,
+    /// Bytes, where an operand says so.
+    pub(super) bytes: Option<Src>,
+}
+
+/// A matrix instruction.
+pub(super) enum MatrixOp {
+    /// `mma`, `movmatrix`
+    Registers(Compute),
+    /// `ldmatrix`, `stmatrix`: matrices of eight rows of eight 16-bit elements, one in each register; lanes give the
+    /// addresses of the rows.
+    Rows { address: Address, values: Values, transposed: bool },
+    /// `wmma.load`, `wmma.store`
+    Tile(TileOp),
+}
+
+/// A matrix in memory that a warp loads or stores together.
+pub(super) struct TileOp {
+    pub(super) address: Address,
+    pub(super) values: Values,
+    /// Elements from line to line, where an operand says so.
+    pub(super) stride: Option<Src>,
+    /// Elements of a line.
+    pub(super) length: u32,
+    pub(super) lines: u32,
+    /// Lines are columns.
+    pub(super) columns: bool,
+    /// Bytes of an element.
+    pub(super) bytes: u32,
+    /// Elements that one register holds.
+    pub(super) packed: u32,
 }
 
 /// `bar` and `barrier`.

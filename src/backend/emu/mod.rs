@@ -5,10 +5,11 @@
 //! a loop over contiguous values.
 //!
 //! *Modelled*: all integer, logic, conversion and IEEE float operations; generic addressing, bounds and alignment of
-//! every access; divergence with independent threads; barriers, warp exchanges, calls; atomics. *Approximated*:
-//! memory is sequentially consistent, unless it shall be weak (`weak`); approximate float functions are exact to the last bit or so; clocks count steps.
-//! *Absent*: asynchronous copies, mbarriers, clusters, textures and matrix operations: a launch that reaches one
-//! stops there (`Stop::Unsupported`), and what was recorded until then stands.
+//! every access; divergence with independent threads; barriers, warp exchanges, calls; atomics; clusters, mbarriers and
+//! asynchronous copies, whose bytes move at some time before they are waited for; matrix operations of a warp.
+//! *Approximated*: memory is sequentially consistent, unless it shall be weak (`weak`); approximate float functions are exact to
+//! the last bit or so; clocks count steps. *Absent*: textures, copies by tensor maps, multimem and matrix operations of a
+//! warpgroup: a launch that reaches one stops there (`Stop::Unsupported`), and what was recorded until then stands.
 //!
 //! The schedule follows from `RunOptions::seed` alone, or is chosen step by step by a `Schedule`. Schedule points are the
 //! program's own instructions.
@@ -18,6 +19,7 @@ mod image;
 mod inserted;
 mod instrumented;
 mod machine;
+mod mbarrier;
 mod memory;
 mod ops;
 mod record;
@@ -51,6 +53,8 @@ use weak::Weak;
 
 /// Threads that a block can have.
 const MOST_THREADS: u64 = 1024;
+/// Blocks that a cluster can have, by the most generous device.
+const MOST_BLOCKS: u32 = 16;
 /// Bytes of shared memory that a block can have, by the most generous device.
 const MOST_SHARED: u64 = 227 << 10;
 /// Bytes of local memory that a thread can have.
@@ -218,7 +222,7 @@ fn launch_all(
             deadline,
             timeout: options.timeout,
             ring: room.as_ref().map(|(room, control)| room.ring(memory, *control)),
-            weak: weak.clone().filter(|_| options.memory == MemoryOrder::Weak),
+            weak: weak.clone().filter(|_| options.memory == MemoryOrder::Weak && launch.clusters().size() == 1),
             schedule: schedule.as_mut().map(|schedule| &mut **schedule as &mut dyn Schedule),
         };
         let mut recorder = Recorder::new(sink);
@@ -257,6 +261,11 @@ fn parameters(image: &Image, launch: &super::Launch, buffers: &[u64]) -> Result<
     }
     if launch.blocks() == 0 || launch.blocks() > u64::from(u32::MAX) {
         return refuse(format!("a grid of {} blocks", launch.blocks()));
+    }
+    let clusters = launch.clusters();
+    let divides = launch.grid.iter().zip(clusters.extent()).all(|(blocks, size)| blocks.is_multiple_of(size));
+    if clusters.size() > MOST_BLOCKS || !divides {
+        return refuse(format!("clusters of {:?} in a grid of {:?}", clusters.extent(), launch.grid));
     }
     let shared = image.shared_bytes.max(image.dynamic_base + u64::from(launch.shared));
     if shared > MOST_SHARED {

@@ -23,6 +23,8 @@ pub(super) enum Src {
     Special(Special),
     /// Address of a local variable: an offset in the frame.
     Local(u64),
+    /// Address of a shared variable, by its offset in the block's memory.
+    Shared(u64),
     /// A predicate as 0 or 1.
     Pred(PredSrc),
 }
@@ -65,6 +67,7 @@ impl Regs<'_> {
             Src::Const(value) => [value; LANES],
             Src::Special(special) => self.env.read(special),
             Src::Local(offset) => self.local.map(|base| base.wrapping_add(offset)),
+            Src::Shared(offset) => [self.env.position.shared_base().wrapping_add(offset); LANES],
             Src::Pred(pred) => {
                 let bits = self.pred(pred);
                 std::array::from_fn(|lane| u64::from(bits >> lane & 1))

@@ -167,8 +167,14 @@ impl Weak {
             | SiteKind::Converge(_)
             | SiteKind::Exit
             | SiteKind::SharedVariable(_) => Role::Other,
-            #[allow(unreachable_patterns, reason = "what is added later is unknown here, which ends it")]
-            _ => {
+            // What moves memory by itself, or orders it by other means, is not modelled here.
+            SiteKind::AsyncCopy(_)
+            | SiteKind::Group(_)
+            | SiteKind::Mbarrier(_)
+            | SiteKind::ClusterBarrier(_)
+            | SiteKind::ProxyFence(_)
+            | SiteKind::Fill(_)
+            | SiteKind::Tile(_) => {
                 ended = true;
                 Role::Other
             }

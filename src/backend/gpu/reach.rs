@@ -65,8 +65,8 @@ mod tests {
             .version 9.0
             .target sm_90
             .address_size 64
-            .func used() { cp.async.wait_all; ret; }
-            .func other() { cp.async.wait_all; ret; }
+            .func used() { frob [%r1]; ret; }
+            .func other() { frob [%r1]; ret; }
             .func between() { { call.uni used, (); } ret; }
             .visible .entry direct() { call.uni between; ret; }
             .visible .entry indirect() { .reg .b64 %rd<2>; p: .callprototype _ (); call %rd1, (), p; ret; }

@@ -102,21 +102,21 @@ impl Orderer {
         }
     }
 
-    pub(super) fn exit(&mut self, key: WarpKey, mask: u32, handler: &mut impl Handler) {
+    pub(super) fn exit(&mut self, key: WarpKey, site: SiteId, mask: u32, handler: &mut impl Handler) {
         let Some(block) = self.blocks.get_mut(&key.block) else { return };
         block.exited[usize::from(key.warp)] |= mask & block.exists[usize::from(key.warp)];
         let last = block.all_exited();
         let mut ids: Vec<u32> =
             block.phases.iter().filter(|(_, p)| !p.is_idle()).map(|(id, _)| *id).collect();
         ids.sort_unstable();
-        handler.event(Event::Exit { block: key.block, warp: key.warp, mask, last });
+        handler.event(Event::Exit { site, block: key.block, warp: key.warp, mask, last });
         for id in ids {
             self.complete(key.block, id, handler);
         }
         self.complete_gatherings(key, handler);
+        self.exit_cluster(key, mask, handler);
         if self.blocks.get(&key.block).is_some_and(BlockState::is_finished) {
-            self.blocks.remove(&key.block);
-            self.values.end_block(key.block);
+            self.end_block(key.block);
         }
     }
 }

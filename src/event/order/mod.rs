@@ -8,7 +8,12 @@
 //! Approximations, and their direction: a load whose value is not the current one is taken as a stale read (the engine
 //! looks for the write in its history). A read-modify-write that no order explains is forced in ticket order and
 //! counted in `degraded`: edges may then be missing (false reports) and the run says so.
+//!
+//! Operations on mbarriers are ordered alike: a wait goes when its phase is complete, before arrivals that would complete
+//! another one. Copies carry no tickets: their bytes count when the copy is replayed, and a wait whose bytes have not
+//! come yet stays until more records do, or the launch ends. Then it is forced and counted.
 
+mod asynchronous;
 mod meet;
 mod pool;
 mod queue;
@@ -23,33 +28,13 @@ use self::pool::{Candidate, Hints, PoolKey, WarpKey, Watermark};
 use self::queue::{
     BlockState, Queue, all_ranks, is_retired, lanes_of, report_stuck, rest_mask, retire, unit_count,
 };
+use super::cluster::ClusterBarrier;
+use super::mbarrier::Mbarriers;
 use super::values::Values;
-use super::{Arrival, Event, Handler, Place};
+use super::{Arrival, Event, Geometry, Handler, Place};
 use crate::abi::{DecodeError, Record, Tagged, Unit, decode};
 use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
-use crate::isa::{Access, BarrierKind};
-
-/// The shape of a launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Geometry {
-    /// Threads of a block.
-    pub threads: u32,
-    /// Warps of a block.
-    pub warps: u32,
-}
-
-impl Geometry {
-    /// Of blocks with this many threads.
-    pub fn new(threads: u32) -> Self {
-        Self { threads, warps: threads.div_ceil(32) }
-    }
-
-    /// Lanes of a warp that exist.
-    pub fn lanes(self, warp: u32) -> u32 {
-        let left = self.threads.saturating_sub(warp * 32).min(32);
-        u32::MAX.checked_shr(32 - left).unwrap_or(0)
-    }
-}
+use crate::isa::{self, Access, AsyncCopy, BarrierKind, Mbarrier};
 
 /// What replay needs to know of a site.
 #[derive(Clone, Copy, Debug)]
@@ -57,11 +42,19 @@ enum Role {
     Weak(Access),
     Strong(Access),
     Fence,
-    Barrier { kind: BarrierKind, aligned: bool },
+    Barrier {
+        kind: BarrierKind,
+        aligned: bool,
+    },
     WarpBarrier,
     Converge,
     Exit,
     SharedVariable,
+    Copy(AsyncCopy),
+    Mbarrier(Mbarrier),
+    ClusterBarrier(isa::ClusterBarrier),
+    /// Concerns its own lanes only.
+    Own,
 }
 
 impl Role {
@@ -76,6 +69,10 @@ impl Role {
             SiteKind::WarpBarrier => Self::WarpBarrier,
             SiteKind::Converge(_) => Self::Converge,
             SiteKind::Exit => Self::Exit,
+            SiteKind::AsyncCopy(copy) => Self::Copy(*copy),
+            SiteKind::Mbarrier(mbarrier) => Self::Mbarrier(*mbarrier),
+            SiteKind::ClusterBarrier(barrier) => Self::ClusterBarrier(*barrier),
+            SiteKind::Group(_) | SiteKind::ProxyFence(_) | SiteKind::Fill(_) | SiteKind::Tile(_) => Self::Own,
             SiteKind::SharedVariable(_) => Self::SharedVariable,
         }
     }
@@ -100,6 +97,14 @@ pub struct Orderer {
     readers: usize,
     watermark: Watermark,
     values: Values,
+    mbarriers: Mbarriers,
+    clusters: FxHashMap<u32, ClusterBarrier>,
+    /// Some site is a cluster's barrier.
+    has_cluster_barriers: bool,
+    /// Something that arrives at mbarriers may not be logged, so that waits which nothing explains are no surprise.
+    unseen: bool,
+    /// The pool waits for what no record has told yet.
+    stalled: bool,
     /// Warps whose queues may go on.
     ready: Vec<WarpKey>,
     flushing: bool,
@@ -110,14 +115,20 @@ pub struct Orderer {
 impl Orderer {
     /// An orderer for records of these sites.
     pub fn new(sites: &SiteTable) -> Self {
+        let roles: Vec<_> = sites.sites().iter().map(Role::of).collect();
         Self {
-            roles: sites.sites().iter().map(Role::of).collect(),
+            has_cluster_barriers: roles.iter().any(|role| matches!(role, Role::ClusterBarrier(_))),
+            unseen: sites.unlogged().iter().any(|unlogged| unlogged.orders),
+            roles,
             geometry: Geometry::new(1),
             blocks: FxHashMap::default(),
             pool: BTreeMap::new(),
             readers: 0,
             watermark: Watermark { next: 1, ahead: FxHashSet::default() },
             values: Values::default(),
+            mbarriers: Mbarriers::default(),
+            clusters: FxHashMap::default(),
+            stalled: false,
             ready: Vec::new(),
             flushing: false,
             degraded: 0,
@@ -132,8 +143,11 @@ impl Orderer {
         self.pool.clear();
         self.readers = 0;
         self.values.clear();
+        self.mbarriers.clear();
+        self.clusters.clear();
         self.ready.clear();
         self.flushing = false;
+        self.stalled = false;
     }
 
     /// Operations that had to be forced, over all launches.
@@ -166,9 +180,11 @@ impl Orderer {
     /// Ends a launch: replays what still waits, and says which barriers never completed.
     pub fn end(&mut self, handler: &mut impl Handler) {
         self.flushing = true;
+        self.stalled = false;
         self.settle(handler);
         // Tickets run on over launches; those that were lost with their records are not waited for again.
         self.watermark.skip();
+        self.report_stuck_clusters(handler);
         let mut blocks: Vec<_> = self.blocks.drain().collect();
         blocks.sort_by_key(|(block, _)| *block);
         for (block, state) in blocks {
@@ -263,7 +279,24 @@ impl Orderer {
             }
             Role::WarpBarrier => self.gather(key, site, record, true, handler),
             Role::Converge => self.gather(key, site, record, false, handler),
-            Role::Exit => self.exit(key, record.mask(), handler),
+            Role::Exit => self.exit(key, site, record.mask(), handler),
+            Role::Copy(copy) => self.copy(&copy, record, handler),
+            Role::Mbarrier(mbarrier) => {
+                let after = record.tickets().map_or(0, |tickets| tickets.1);
+                let alone = self.pool.is_empty() && self.ready.is_empty();
+                if !alone || !self.watermark.covers(after) {
+                    return Replayed::Left(record.mask());
+                }
+                let left = self.mbarrier(&mbarrier, record, record.mask(), false, handler);
+                if left != 0 {
+                    return Replayed::Left(left);
+                }
+            }
+            Role::ClusterBarrier(barrier) => {
+                let arrival = Arrival { site, block: key.block, warp: key.warp, mask: record.mask(), id: 0 };
+                self.cluster_barrier(barrier, arrival, handler);
+            }
+            Role::Own => handler.event(Event::Own { record: *record }),
             Role::SharedVariable => {
                 let offset = Tagged(record.a(0)).address();
                 handler.event(Event::SharedVariable { site, offset });
@@ -276,8 +309,9 @@ impl Orderer {
         let whole = access.count == 1;
         for (rank, _) in record.lanes().enumerate() {
             let value = if whole { record.written(rank) } else { None };
-            self.values.set_weak(Place::of(record, rank, 0), value);
+            self.values.set_weak(Place::of(record, rank, self.geometry), value);
         }
+        self.stalled = false;
     }
 
     /// Replays all that can be.
@@ -345,10 +379,15 @@ impl Orderer {
         if let Some(block) = self.blocks.get_mut(&key.block) {
             block.warps[usize::from(key.warp)].queue = queue;
             if block.is_finished() {
-                self.blocks.remove(&key.block);
-                self.values.end_block(key.block);
+                self.end_block(key.block);
             }
         }
+    }
+
+    fn end_block(&mut self, block: u32) {
+        self.blocks.remove(&block);
+        self.values.end_block(block);
+        self.mbarriers.end_block(block);
     }
 
     fn waiting(&self, key: WarpKey) -> u32 {

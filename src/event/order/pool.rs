@@ -10,7 +10,7 @@ use super::queue::{lanes_of, retire};
 use super::{Orderer, Role};
 use crate::abi::{Record, decode};
 use crate::event::{Event, Handler, Place};
-use crate::isa::{Access, AccessKind};
+use crate::isa::{Access, AccessKind, MbarrierOp};
 
 pub(super) type Ranks = SmallVec<[u8; 32]>;
 
@@ -25,6 +25,8 @@ pub(super) struct Candidate {
     pub(super) left: u32,
     /// It leaves every value as it read it.
     pub(super) reads_only: bool,
+    /// It waits for a phase of an mbarrier.
+    pub(super) waits: bool,
 }
 
 /// End ticket, warp, and where its record starts.
@@ -115,7 +117,7 @@ impl Orderer {
             let rank_index = usize::from(rank);
             // A failed compare-and-swap and a load leave the value as it was.
             let left = record.written(rank_index).or(record.read(rank_index));
-            let place = Place::of(record, rank_index, 0);
+            let place = Place::of(record, rank_index, self.geometry);
             if access.writes() {
                 self.values.set(place, left);
             } else {
@@ -149,11 +151,12 @@ impl Orderer {
         };
         for (index, rank) in pending.iter().enumerate() {
             let rank = usize::from(*rank);
-            let place = Place::of(record, rank, 0);
+            let place = Place::of(record, rank, self.geometry);
             let (read, written) = (record.read(rank), record.written(rank));
             let others = || {
                 let others = pending.iter().map(|other| usize::from(*other));
-                others.filter(move |other| *other != rank && Place::of(record, *other, 0) == place)
+                others
+                    .filter(move |other| *other != rank && Place::of(record, *other, self.geometry) == place)
             };
             match self.values.current(place) {
                 Some(value) if Some(value) == read => {
@@ -190,9 +193,15 @@ impl Orderer {
             (Some(read), written) => written.is_none_or(|written| written == read),
             (None, _) => false,
         };
-        let reads_only = (0..record.mask().count_ones() as usize).all(keeps);
+        let mbarrier = match self.roles.get(record.site() as usize) {
+            Some(Role::Mbarrier(mbarrier)) => Some(mbarrier.op),
+            _ => None,
+        };
+        let waits = matches!(mbarrier, Some(MbarrierOp::Wait { .. }));
+        let reads_only = waits || (mbarrier.is_none() && (0..record.mask().count_ones() as usize).all(keeps));
         self.readers += usize::from(reads_only);
-        self.pool.insert((after, key, at), Candidate { before, warp: key, at, left, reads_only });
+        self.stalled = false;
+        self.pool.insert((after, key, at), Candidate { before, warp: key, at, left, reads_only, waits });
     }
 
     fn leave(&mut self, at: &PoolKey) {
@@ -205,6 +214,9 @@ impl Orderer {
     pub(super) fn step_pool(&mut self, handler: &mut impl Handler) -> bool {
         let Some((&first_key, _)) = self.pool.first_key_value() else { return false };
         let after = first_key.0;
+        if self.stalled {
+            return false;
+        }
         if !self.flushing && !self.watermark.covers(after) {
             return false;
         }
@@ -216,6 +228,13 @@ impl Orderer {
         // Others whose intervals overlap may come first; its value tells, or theirs do.
         let overlapping: Vec<_> =
             self.pool.iter().filter(|(_, c)| c.before < after).map(|(key, _)| *key).collect();
+        let waits = |orderer: &Self, key: &PoolKey| orderer.pool.get(key).is_some_and(|c| c.waits);
+        // A phase that is waited for may not be complete much longer.
+        for key in &overlapping {
+            if waits(self, key) && self.attempt(*key, false, &known, handler) {
+                return true;
+            }
+        }
         let changes = self.changes(&overlapping);
         // A place of which nothing is known holds what the first operation read, or what it was made from.
         self.assume_origin(first_key, &changes);
@@ -236,7 +255,16 @@ impl Orderer {
         }
         // No order explains the values: without what others will do first, then by force.
         let hints = Hints::none(true);
-        self.attempt(first_key, false, &hints, handler) || self.attempt(first_key, true, &hints, handler)
+        let mut forced = first_key;
+        if waits(self, &first_key) {
+            if !self.flushing && !self.unseen {
+                self.stalled = true;
+                return false;
+            }
+            // Others may lead on to what this one waits for.
+            forced = overlapping.iter().copied().find(|key| !waits(self, key)).unwrap_or(first_key);
+        }
+        self.attempt(forced, false, &hints, handler) || self.attempt(forced, true, &hints, handler)
     }
 
     /// Follows the values that an operation read at places of which nothing is known back to where they began. What brought
@@ -246,7 +274,7 @@ impl Orderer {
         let Some(record) = self.record(&first, candidate) else { return };
         let mut origins: SmallVec<[(Place, u64); 1]> = SmallVec::new();
         for (rank, lane) in record.lanes().enumerate() {
-            let place = Place::of(&record, rank, 0);
+            let place = Place::of(&record, rank, self.geometry);
             let unknown = candidate.left >> lane & 1 != 0
                 && self.values.current(place).is_none()
                 && origins.iter().all(|(known, _)| *known != place);
@@ -289,7 +317,7 @@ impl Orderer {
             let Some(record) = self.record(key, candidate) else { continue };
             for (rank, lane) in record.lanes().enumerate() {
                 let read = record.read(rank).filter(|_| candidate.left >> lane & 1 != 0);
-                wanted.extend(read.map(|read| (Place::of(&record, rank, 0), read)));
+                wanted.extend(read.map(|read| (Place::of(&record, rank, self.geometry), read)));
             }
         }
         wanted
@@ -301,8 +329,11 @@ impl Orderer {
         for key in keys {
             let Some(candidate) = self.pool.get(key) else { continue };
             let Some(record) = self.record(key, candidate) else { continue };
+            if !matches!(self.roles.get(record.site() as usize), Some(Role::Strong(_))) {
+                continue;
+            }
             for (rank, lane) in record.lanes().enumerate() {
-                let place = Place::of(&record, rank, 0);
+                let place = Place::of(&record, rank, self.geometry);
                 if let Some(written) = record.written(rank)
                     && candidate.left >> lane & 1 != 0
                     && record.read(rank) != Some(written)
@@ -333,7 +364,10 @@ impl Orderer {
         let mut length = 0;
         if let Some(record) = queue.units.get(candidate.at..).and_then(|units| decode(units).ok().flatten()) {
             length = record.units().len();
-            if let Some(Role::Strong(access)) = self.roles.get(record.site() as usize).copied() {
+            let role = self.roles.get(record.site() as usize).copied();
+            if let Some(Role::Mbarrier(mbarrier)) = role {
+                left = self.mbarrier(&mbarrier, &record, left, force, handler);
+            } else if let Some(Role::Strong(access)) = role {
                 let mut ranks = self.runnable(&access, &record, left, hints);
                 if force && (ranks.len() as u32) < left.count_ones() {
                     self.degraded += u64::from(access.is_rmw() && !self.follows_a_load(&record, left));
@@ -367,7 +401,7 @@ impl Orderer {
     /// is no sign that the order is wrong.
     fn follows_a_load(&self, record: &Record<'_>, lanes: u32) -> bool {
         let places = record.lanes().enumerate().filter(|(_, lane)| lanes >> lane & 1 != 0);
-        places.map(|(rank, _)| Place::of(record, rank, 0)).all(|place| self.values.is_loaded(place))
+        places.map(|(rank, _)| Place::of(record, rank, self.geometry)).all(|place| self.values.is_loaded(place))
     }
 
     /// All lanes that no value explains, in lane order.
@@ -376,7 +410,7 @@ impl Orderer {
             if left >> lane & 1 != 0 && !ranks.contains(&(rank as u8)) {
                 // A stale load says nothing of what the place holds now.
                 if access.writes() {
-                    self.values.set(Place::of(record, rank, 0), record.written(rank));
+                    self.values.set(Place::of(record, rank, self.geometry), record.written(rank));
                 }
                 ranks.push(rank as u8);
             }

@@ -79,7 +79,7 @@ impl Handler for Values {
         for rank in ranks {
             let rank = usize::from(*rank);
             let (read, written, place) =
-                (record.read(rank), record.written(rank), Place::of(&record, rank, 0));
+                (record.read(rank), record.written(rank), Place { address: record.a(rank), block: 0 });
             // A load may be replayed late, as a stale one: it changes nothing.
             if let Some(written) = written {
                 let before = self.next.insert(place, written);

@@ -12,7 +12,7 @@ pub(super) use scope::Entity;
 
 use rustc_hash::FxHashMap;
 
-use super::image::{Code, Function as Decoded, Image, LoggedSite, Op, Part, Slot};
+use super::image::{Code, Function as Decoded, Image, LoggedSite, MbarrierAction, Op, Part, Slot};
 use super::inserted::Inserted;
 use super::memory::PARAM_WINDOW;
 use super::ops;
@@ -125,7 +125,7 @@ fn module_scope<'a>(input: &Input<'_, 'a>, shared: &reach::SharedLayout) -> Scop
 
 fn fixed(input: &Input<'_, '_>, shared: &reach::SharedLayout, variable: &Variable<'_>) -> Option<Entity> {
     match variable.space {
-        VarSpace::Shared => shared.at(variable.span).map(|address| Entity::Fixed { address }),
+        VarSpace::Shared => shared.at(variable.span).map(|offset| Entity::Shared { offset }),
         VarSpace::Tex => Some(Entity::Opaque),
         _ => input.layout.address(variable).map(|address| Entity::Fixed { address }),
     }
@@ -394,6 +394,7 @@ fn may_wait(op: &Op) -> bool {
     match &op.code {
         Code::Memory(transfer) => transfer.strong,
         Code::Atomic(_) | Code::Yield => true,
+        Code::Mbarrier(mbarrier) => matches!(mbarrier.action, MbarrierAction::Wait { .. }),
         _ => false,
     }
 }

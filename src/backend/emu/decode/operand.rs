@@ -104,6 +104,7 @@ impl<'c, 'a> Cx<'c, 'a> {
             Some(Entity::Register { slot, elements: 1, .. }) if offset == 0 => Ok(Src::Reg(slot)),
             Some(Entity::Predicate(slot)) => Ok(Src::Pred(PredSrc { slot: Some(slot), negated: false })),
             Some(Entity::Fixed { address }) => Ok(Src::Const(address.wrapping_add(offset))),
+            Some(Entity::Shared { offset: at }) => Ok(Src::Shared(at.wrapping_add(offset))),
             Some(Entity::Frame { offset: at, .. }) => Ok(Src::Local(at.wrapping_add(offset))),
             Some(Entity::Function(number)) => {
                 use crate::backend::emu::memory::{CODE_STRIDE, CODE_WINDOW};
@@ -244,7 +245,8 @@ impl<'c, 'a> Cx<'c, 'a> {
             .iter()
             .find_map(|word| match word.text {
                 "global" => Some(Space::Global),
-                "shared" | "shared::cta" | "shared::cluster" => Some(Space::Shared),
+                "shared" | "shared::cta" => Some(Space::Shared),
+                "shared::cluster" => Some(Space::SharedCluster),
                 "local" => Some(Space::Local),
                 "const" => Some(Space::Const),
                 "param" | "param::entry" | "param::func" => Some(Space::Param),
@@ -253,8 +255,22 @@ impl<'c, 'a> Cx<'c, 'a> {
             .unwrap_or(Space::Generic)
     }
 
+    /// A number of 32 or 64 bits, as wide as its register.
+    pub(in super::super) fn size(&self, index: usize) -> Result<Src, Bad> {
+        let operand = self.operand(index)?;
+        match self.entity(operand) {
+            Some(Entity::Register { slot, bits, elements: 1 }) if bits <= 32 => Ok(Src::Narrow(slot)),
+            _ => self.value(operand, Ty::U(64)),
+        }
+    }
+
     /// A memory operand.
     pub(in super::super) fn address(&self, index: usize) -> Result<Address, Bad> {
+        self.address_in(index, self.space())
+    }
+
+    /// A memory operand in this space.
+    pub(in super::super) fn address_in(&self, index: usize, space: Space) -> Result<Address, Bad> {
         let Operand::Address(address) = self.operand(index)? else {
             return Err(format!("`{}` lacks its address", self.instruction.full_opcode()));
         };
@@ -268,7 +284,7 @@ impl<'c, 'a> Cx<'c, 'a> {
                 _ => self.named(word.text, 0)?,
             },
         };
-        Ok(Address { space: self.space(), base, offset: address.offset.cast_unsigned() })
+        Ok(Address { space, base, offset: address.offset.cast_unsigned() })
     }
 }
 

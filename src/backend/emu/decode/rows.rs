@@ -7,12 +7,13 @@ use super::scope::{Entity, Scopes};
 use crate::ptx::ast::{Instruction, Operand};
 
 /// Opcodes whose first operand is no destination.
-const NO_DESTINATION: [&str; 14] = [
+const NO_DESTINATION: [&str; 15] = [
     "bar",
     "barrier",
     "bra",
     "brx",
     "call",
+    "cp",
     "discard",
     "nanosleep",
     "prefetch",

@@ -13,6 +13,8 @@ pub(in super::super) enum Entity {
     Predicate(u32),
     /// A variable with a fixed address in its space.
     Fixed { address: u64 },
+    /// A shared variable, by its offset.
+    Shared { offset: u64 },
     /// A variable in the frame of its function.
     Frame { offset: u64, bytes: u64 },
     /// A label, by number.

@@ -1,135 +1,19 @@
 //! Loads, stores and atomics, with their checks and records.
 
 use super::common::simple;
+use super::place::{View, locate, misaligned, tagged};
 use super::warp::{Group, Warp};
 use super::{Block, Core, Halt};
-use crate::abi::{LANES, Lanes, SHARED_OFFSET, TAG_SHARED, packed_value};
+use crate::abi::{LANES, Lanes, packed_value};
 use crate::backend::FaultKind;
-use crate::backend::emu::image::{Address, Atomic, LoggedSite, Space, Transfer, Values};
-use crate::backend::emu::memory::{
-    CONST_BASE, GLOBAL_BASE, LOCAL_WINDOW, Memory, PARAM_WINDOW, Refused, SHARED_WINDOW, WINDOW,
-};
+use crate::backend::emu::image::{Address, Atomic, LoggedSite, Transfer, Values};
+use crate::backend::emu::memory::Refused;
 use crate::backend::emu::record::Recorder;
 use crate::backend::emu::regs::{Src, lanes};
 use crate::backend::emu::types::{extend, low};
 
-/// Where an address leads.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
-    Global,
-    Shared,
-    Local,
-    Param,
-}
-
-/// Place and address there.
-pub(super) fn locate(space: Space, address: u64) -> (Place, u64) {
-    let within = |window: u64| address.wrapping_sub(window) < WINDOW;
-    match space {
-        Space::Global | Space::Const => (Place::Global, address),
-        Space::Shared => (Place::Shared, address),
-        Space::Local => (Place::Local, address),
-        Space::Param if within(PARAM_WINDOW) => (Place::Param, address - PARAM_WINDOW),
-        Space::Param => (Place::Local, address),
-        Space::Generic => {
-            if within(SHARED_WINDOW) {
-                (Place::Shared, address - SHARED_WINDOW)
-            } else if within(LOCAL_WINDOW) {
-                (Place::Local, address - LOCAL_WINDOW)
-            } else if within(PARAM_WINDOW) {
-                (Place::Param, address - PARAM_WINDOW)
-            } else {
-                (Place::Global, address)
-            }
-        }
-    }
-}
-
-/// The memory that a warp sees.
-pub(super) struct View<'v> {
-    memory: &'v mut Memory,
-    shared: &'v mut [u8],
-    local: &'v mut [Vec<u8>],
-    local_top: &'v Lanes,
-    params: &'v mut [u8],
-}
-
-const NO_LOCAL: Lanes = [0; LANES];
-
-impl<'v> View<'v> {
-    /// Without what only one thread sees.
-    pub(super) fn shared_only(memory: &'v mut Memory, shared: &'v mut [u8]) -> Self {
-        Self { memory, shared, local: &mut [], local_top: &NO_LOCAL, params: &mut [] }
-    }
-
-    /// The value there, if there is one.
-    pub(super) fn value(&mut self, at: (Place, u64), bytes: usize) -> Option<u64> {
-        match at.0 {
-            Place::Global | Place::Shared => self.bytes(at, 0, bytes, false).ok().map(|bytes| read(bytes)),
-            Place::Local | Place::Param => None,
-        }
-    }
-}
-
-impl View<'_> {
-    #[inline]
-    fn bytes(
-        &mut self,
-        at: (Place, u64),
-        lane: usize,
-        size: usize,
-        write: bool,
-    ) -> Result<&mut [u8], Refused> {
-        let (place, address) = at;
-        let (memory, end, name): (&mut [u8], u64, _) = match place {
-            Place::Global => return self.memory.bytes(address, size, write),
-            Place::Shared => {
-                let end = self.shared.len() as u64;
-                (self.shared, end, "the block's shared memory")
-            }
-            Place::Local => {
-                let top = self.local_top[lane];
-                (self.local[lane].as_mut_slice(), top, "the thread's local memory")
-            }
-            Place::Param if write => {
-                let detail = format!("store of {size} bytes to the kernel's parameters at {address:#x}");
-                return Err(Refused { kind: FaultKind::Device, detail });
-            }
-            Place::Param => {
-                let end = self.params.len() as u64;
-                (self.params, end, "the kernel's parameters")
-            }
-        };
-        let stop = address.saturating_add(size as u64);
-        if stop <= end
-            && let Some(bytes) = memory.get_mut(address as usize..stop as usize)
-        {
-            return Ok(bytes);
-        }
-        let what = if write { "store" } else { "load" };
-        let over = stop.saturating_sub(end);
-        let detail = if address > i64::MAX.cast_unsigned() {
-            let before = address.wrapping_neg();
-            format!(
-                "{what} of {size} bytes at {address:#x}, {before} bytes before the start of {name} ({end} bytes)"
-            )
-        } else if address >= end {
-            let behind = match address - end {
-                0 => "right".to_owned(),
-                bytes => format!("{bytes} bytes"),
-            };
-            format!("{what} of {size} bytes at {address:#x}, {behind} behind the end of {name} ({end} bytes)")
-        } else {
-            format!(
-                "{what} of {size} bytes at {address:#x}, its last {over} bytes behind the end of {name} ({end} bytes)"
-            )
-        };
-        Err(Refused { kind: FaultKind::OutOfBounds, detail })
-    }
-}
-
 #[inline]
-fn read(bytes: &[u8]) -> u64 {
+pub(super) fn read(bytes: &[u8]) -> u64 {
     match bytes.len() {
         4 => u64::from(u32::from_le_bytes(bytes.try_into().unwrap_or_default())),
         8 => u64::from_le_bytes(bytes.try_into().unwrap_or_default()),
@@ -139,7 +23,7 @@ fn read(bytes: &[u8]) -> u64 {
 }
 
 #[inline]
-fn write(bytes: &mut [u8], value: u64) {
+pub(super) fn write(bytes: &mut [u8], value: u64) {
     match bytes.len() {
         4 => bytes.copy_from_slice(&(value as u32).to_le_bytes()),
         8 => bytes.copy_from_slice(&value.to_le_bytes()),
@@ -148,15 +32,7 @@ fn write(bytes: &mut [u8], value: u64) {
     }
 }
 
-fn misaligned(write: bool, size: usize, address: u64) -> Refused {
-    let what = if write { "store" } else { "load" };
-    Refused {
-        kind: FaultKind::Misaligned,
-        detail: format!("{what} of {size} bytes at {address:#x}, which is no multiple of {size}"),
-    }
-}
-
-fn halt(lane: usize, refused: Refused) -> Halt {
+pub(super) fn halt(lane: usize, refused: Refused) -> Halt {
     Halt::Fault { kind: refused.kind, lane: Some(lane), detail: refused.detail }
 }
 
@@ -167,6 +43,7 @@ pub(super) fn operand(at: &Warp, here: Group, src: Src) -> Lanes {
         Src::Narrow(slot) => at.file[(here.base + slot) as usize].map(|v| v & 0xffff_ffff),
         Src::Const(value) => [value; LANES],
         Src::Local(offset) => at.local_base.map(|base| base.wrapping_add(offset)),
+        Src::Shared(offset) => [at.shared_base.wrapping_add(offset); LANES],
         Src::Pred(pred) => {
             let bits = pred.slot.map_or(0, |slot| at.preds[(here.pred_base + slot) as usize]);
             let bits = if pred.negated { !bits } else { bits };
@@ -177,6 +54,7 @@ pub(super) fn operand(at: &Warp, here: Group, src: Src) -> Lanes {
 }
 
 impl Core<'_> {
+    /// The addresses that an operand gives.
     pub(super) fn addresses(at: &Warp, here: Group, address: &Address) -> Lanes {
         let offset = address.offset;
         match address.base {
@@ -189,34 +67,6 @@ impl Core<'_> {
                 std::array::from_fn(|lane| row[lane].wrapping_add(offset))
             }
             base => operand(at, here, base).map(|a| a.wrapping_add(offset)),
-        }
-    }
-
-    /// Which lanes' accesses are logged, with `a` filled in.
-    fn logged(&mut self, space: Space, mask: u32, addresses: &Lanes) -> u32 {
-        match space {
-            Space::Global => {
-                self.recorder.a = *addresses;
-                mask
-            }
-            Space::Shared => {
-                self.recorder.a = addresses.map(|a| a & SHARED_OFFSET | TAG_SHARED);
-                mask
-            }
-            Space::Local | Space::Const | Space::Param => 0,
-            Space::Generic => {
-                let mut logged = 0;
-                for lane in lanes(mask) {
-                    let (place, address) = locate(space, addresses[lane]);
-                    self.recorder.a[lane] = match place {
-                        Place::Shared => address & SHARED_OFFSET | TAG_SHARED,
-                        Place::Global if !(CONST_BASE..GLOBAL_BASE).contains(&address) => address,
-                        _ => continue,
-                    };
-                    logged |= 1 << lane;
-                }
-                logged
-            }
         }
     }
 
@@ -233,7 +83,9 @@ impl Core<'_> {
         let who = block.who(warp);
         let addresses = Self::addresses(&block.warps[warp], here, &transfer.address);
         let logged = match site {
-            Some(_) => self.logged(transfer.address.space, mask, &addresses),
+            Some(_) => {
+                tagged(transfer.address.space, mask, &addresses, &block.position, &mut self.recorder.a)
+            }
             None => 0,
         };
         let site = site.filter(|_| logged != 0);
@@ -241,9 +93,10 @@ impl Core<'_> {
         if self.weak.is_some() && site.is_some() && matches!(transfer.values, Values::Store(_)) {
             self.weak_before(block, transfer, mask, &addresses);
         }
-        let Block { shared, warps, .. } = block;
+        let Block { position, cluster, warps, .. } = block;
         let at = &mut warps[warp];
-        let Self { memory, params, recorder, .. } = self;
+        let Self { memory, params, recorder, clusters, .. } = self;
+        let (cluster, rank) = (&mut clusters[*cluster], position.rank);
         let unit = transfer.unit as usize;
         let count = transfer.values.len();
         let size = unit * count;
@@ -263,7 +116,7 @@ impl Core<'_> {
         }
         let ticketed = site.filter(|site| site.payload.tickets);
         let values = site.filter(|site| site.payload.read).map(|_| &mut *recorder);
-        if simple(transfer, at, here, mask, &addresses, memory, shared, values) {
+        if simple(transfer, at, here, mask, (&addresses, position), memory, cluster.of(rank), values) {
             if let (Some(_), Some(site)) = (&self.weak, site) {
                 self.weak_transfer(block, warp, here, transfer, (mask, &addresses), site);
             }
@@ -276,12 +129,12 @@ impl Core<'_> {
         match &transfer.values {
             Values::Load(to) => {
                 let Warp { local, local_top, file, .. } = at;
-                let mut view = View { memory, shared, local, local_top, params };
+                let mut view = View { memory, cluster, rank, local, local_top, params };
                 let wants_value = site.is_some_and(|site| site.payload.read);
                 let bits = transfer.unit * 8;
                 for lane in lanes(mask) {
                     let address = addresses[lane];
-                    let place = locate(space, address);
+                    let place = locate(space, address, position);
                     if place.1 & (size as u64 - 1) != 0 {
                         return Err(halt(lane, misaligned(false, size, address)));
                     }
@@ -303,10 +156,10 @@ impl Core<'_> {
                     *row = operand(at, here, *src);
                 }
                 let Warp { local, local_top, .. } = at;
-                let mut view = View { memory, shared, local, local_top, params };
+                let mut view = View { memory, cluster, rank, local, local_top, params };
                 for lane in lanes(mask) {
                     let address = addresses[lane];
-                    let place = locate(space, address);
+                    let place = locate(space, address, position);
                     if place.1 & (size as u64 - 1) != 0 {
                         return Err(halt(lane, misaligned(true, size, address)));
                     }
@@ -338,16 +191,17 @@ impl Core<'_> {
         site: Option<LoggedSite>,
     ) -> Result<(), Halt> {
         let who = block.who(warp);
-        let Block { shared, warps, .. } = block;
+        let Block { position, cluster, warps, .. } = block;
         let at = &mut warps[warp];
         let addresses = Self::addresses(at, here, &atomic.address);
         let logged = match site {
-            Some(_) => self.logged(atomic.address.space, mask, &addresses),
+            Some(_) => tagged(atomic.address.space, mask, &addresses, position, &mut self.recorder.a),
             None => 0,
         };
         let site = site.filter(|_| logged != 0);
         let before = site.map_or(0, |site| self.recorder.draw(site));
-        let Self { memory, params, recorder, .. } = self;
+        let Self { memory, params, recorder, clusters, .. } = self;
+        let (cluster, rank) = (&mut clusters[*cluster], position.rank);
         let unit = atomic.unit as usize;
         let count = atomic.b.len();
         let size = unit * count;
@@ -360,10 +214,10 @@ impl Core<'_> {
         };
         let (b, c) = (fetch(&atomic.b), fetch(&atomic.c));
         let Warp { local, local_top, file, .. } = at;
-        let mut view = View { memory, shared, local, local_top, params };
+        let mut view = View { memory, cluster, rank, local, local_top, params };
         for lane in lanes(mask) {
             let address = addresses[lane];
-            let place = locate(atomic.address.space, address);
+            let place = locate(atomic.address.space, address, position);
             if place.1 & (size as u64 - 1) != 0 {
                 return Err(halt(lane, misaligned(true, size, address)));
             }
@@ -391,7 +245,7 @@ impl Core<'_> {
         }
         if let (Some(_), Some(site)) = (&self.weak, site) {
             for lane in lanes(mask) {
-                self.weak_atomic(block.linear, warp, lane, (atomic, addresses[lane]), site);
+                self.weak_atomic(block, warp, lane, (atomic, addresses[lane]), site);
             }
         }
         if let Some(site) = site {

@@ -68,7 +68,7 @@ impl Core<'_> {
                     detail: format!("barrier {id}, where a block has 16"),
                 });
             };
-            self.weak_arrive(block.linear, warp, *lanes, u32::from(id));
+            self.weak_arrive(block.position.linear, warp, *lanes, u32::from(id));
             let state = State::Barrier { id, count: *count, counted: false };
             block.warps[warp].groups.push(super::warp::Group { mask: *lanes, state, ..here });
         }
@@ -171,17 +171,17 @@ impl Core<'_> {
                 warp.merge();
             }
         }
-        self.weak_depart(block.linear, u32::from(id), &waiters);
+        self.weak_depart(block.position.linear, u32::from(id), &waiters);
     }
 
     /// Lanes of a warp have ended: others may have waited for that.
-    pub(super) fn lanes_left(&mut self, block: &mut Block, warp: usize) {
+    pub(super) fn lanes_left(&mut self, block: &mut Block, warp: usize) -> Result<(), Halt> {
         for id in 0..16 {
             self.warp_arrives(block, warp, id);
             if block.warps[warp].live == 0 {
                 self.complete(block, id);
             }
         }
-        self.converged(block, warp);
+        self.converged(block, warp)
     }
 }

@@ -74,6 +74,7 @@ impl Warp {
             Src::Reg(slot) | Src::Narrow(slot) => self.file[(place.base + slot) as usize][lane],
             Src::Const(value) => value,
             Src::Local(offset) => place.local_base.wrapping_add(offset),
+            Src::Shared(offset) => self.shared_base.wrapping_add(offset),
             Src::Pred(pred) => {
                 let bits = pred.slot.map_or(0, |slot| self.preds[(place.pred_base + slot) as usize]);
                 u64::from((bits >> lane & 1 != 0) != pred.negated)
@@ -192,7 +193,7 @@ impl Core<'_> {
         group: usize,
         function: u32,
         site: Option<LoggedSite>,
-    ) {
+    ) -> Result<(), Halt> {
         let image = self.image;
         let at = &mut block.warps[warp];
         let here = at.groups[group];
@@ -200,8 +201,7 @@ impl Core<'_> {
             if let Some(site) = site {
                 self.recorder.write(site, here.mask, block.who(warp), (0, 0));
             }
-            self.exit(block, warp, group);
-            return;
+            return self.exit(block, warp, group);
         }
         at.groups.remove(group);
         let mut frames = [None; LANES];
@@ -226,6 +226,7 @@ impl Core<'_> {
             at.groups.push(Group { pc: call + 1, depth, base, pred_base, mask: lanes, ..here });
         }
         at.merge();
+        Ok(())
     }
 
     fn builtin(

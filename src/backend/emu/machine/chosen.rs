@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use smallvec::SmallVec;
 
-use super::access::{Place, locate};
+use super::place::{Place, locate};
 use super::warp::{Group, State, Warp};
 use super::{Block, Core, Halt, Machine};
 use crate::abi::SHARED_OFFSET;
@@ -86,7 +86,17 @@ impl Machine<'_> {
 /// Whether others can tell when it is executed.
 fn is_visible(code: &Code) -> bool {
     match code {
-        Code::Memory(_) | Code::Atomic(_) | Code::Barrier(_) | Code::Converge(_) | Code::Call(_) => true,
+        Code::Memory(_)
+        | Code::Atomic(_)
+        | Code::Barrier(_)
+        | Code::ClusterBarrier(_)
+        | Code::Copy(_)
+        | Code::Group(_)
+        | Code::Mbarrier(_)
+        | Code::Fill(_)
+        | Code::Matrix(_)
+        | Code::Converge(_)
+        | Code::Call(_) => true,
         Code::Compute(_)
         | Code::Fence
         | Code::Nothing
@@ -106,7 +116,7 @@ impl Core<'_> {
     fn look_ahead(&self, block: &Block, warp: usize, group: Group) -> Turn {
         let at = &block.warps[warp];
         let mut turn = Turn {
-            block: block.linear,
+            block: block.position.linear,
             warp: at.index,
             lanes: group.mask,
             touches: SmallVec::new(),
@@ -162,11 +172,11 @@ fn touches(
 ) -> SmallVec<[Touch; 1]> {
     let addresses = Core::addresses(at, group, address);
     let touch = |lane: usize| {
-        let (place, address) = locate(address.space, addresses[lane]);
+        let (place, address) = locate(address.space, addresses[lane], &block.position);
         let (shared, address) = match place {
-            Place::Shared => (Some(block.linear), address & SHARED_OFFSET),
+            Place::Shared => (Some(block.position.linear), address & SHARED_OFFSET),
             Place::Global if !(CONST_BASE..GLOBAL_BASE).contains(&address) => (None, address),
-            Place::Global | Place::Local | Place::Param => return None,
+            Place::Global | Place::Peer | Place::Local | Place::Param => return None,
         };
         Some(Touch { shared, address, bytes, writes })
     };

@@ -1,13 +1,15 @@
 //! The common loads and stores: one element of 4 or 8 bytes by each lane, all in the block's shared memory or in one
 //! allocation. Everything else, faults included, is for the general way.
 
-use super::access::{Place, locate, operand};
+use super::access::operand;
+use super::place::{Place, locate};
 use super::warp::{Group, Warp};
 use crate::abi::{LANES, Lanes};
 use crate::backend::emu::image::{Transfer, Values};
 use crate::backend::emu::memory::Memory;
 use crate::backend::emu::record::Recorder;
 use crate::backend::emu::regs::{Dst, lanes};
+use crate::backend::emu::special::Position;
 use crate::backend::emu::types::extend;
 
 /// Does the transfer if it is a common one, and tells whether it was.
@@ -18,14 +20,14 @@ pub(super) fn simple(
     at: &mut Warp,
     here: Group,
     mask: u32,
-    addresses: &Lanes,
+    (addresses, position): (&Lanes, &Position),
     memory: &mut Memory,
     shared: &mut [u8],
     recorder: Option<&mut Recorder<'_>>,
 ) -> bool {
     let first = addresses[mask.trailing_zeros() as usize & 31];
     let write = matches!(transfer.values, Values::Store(_));
-    let (base, bytes) = match locate(transfer.address.space, first) {
+    let (base, bytes) = match locate(transfer.address.space, first, position) {
         (Place::Shared, at) => (first.wrapping_sub(at), shared),
         (Place::Global, at) => match memory.around(at, write) {
             Some(found) => found,

@@ -2,7 +2,7 @@
 //! the same mask, then exchange values. A lane that its own mask leaves out does not wait.
 
 use super::warp::{Group, State, Warp};
-use super::{Block, Core, by_value};
+use super::{Block, Core, Halt, by_value};
 use crate::backend::emu::image::{Code, ConvergeOp, LoggedSite, Met};
 use crate::backend::emu::regs::lanes;
 
@@ -22,7 +22,7 @@ impl Core<'_> {
         group: usize,
         op: &ConvergeOp,
         site: Option<LoggedSite>,
-    ) {
+    ) -> Result<(), Halt> {
         let mask = block.warps[warp].groups[group].mask;
         let inputs = self.with_regs(block, warp, group, |regs| op.inputs.map(|src| regs.get(src)));
         let masks = op.mask.map(|mask| self.value(block, warp, group, mask));
@@ -34,7 +34,7 @@ impl Core<'_> {
         }
         let Some(masks) = masks else {
             self.exchange(block, warp, group, op, mask);
-            return;
+            return Ok(());
         };
         if let Some(site) = site {
             self.recorder.a = masks.map(|mask| mask & 0xffff_ffff);
@@ -56,11 +56,11 @@ impl Core<'_> {
                 });
             }
         }
-        self.converged(block, warp);
+        self.converged(block, warp)
     }
 
     /// Lets groups go on whose masks are complete.
-    pub(super) fn converged(&mut self, block: &mut Block, warp: usize) {
+    pub(super) fn converged(&mut self, block: &mut Block, warp: usize) -> Result<(), Halt> {
         loop {
             let at = &mut block.warps[warp];
             let complete = at.groups.iter().find_map(|group| match group.state {
@@ -72,17 +72,18 @@ impl Core<'_> {
             });
             let Some((state, there)) = complete else { break };
             let image = self.image;
-            self.weak_meet(block.linear, warp, there);
+            self.weak_meet(block.position.linear, warp, there);
             while let Some(group) = block.warps[warp].groups.iter().position(|g| g.state == state) {
                 let pc = block.warps[warp].groups[group].pc as usize;
-                if let Some(Code::Converge(op)) = image.ops.get(pc).map(|op| &op.code) {
-                    self.exchange(block, warp, group, op, there);
-                } else {
-                    block.warps[warp].groups[group].state = State::Ready;
+                match image.ops.get(pc).map(|op| &op.code) {
+                    Some(Code::Converge(op)) => self.exchange(block, warp, group, op, there),
+                    Some(Code::Matrix(op)) => self.together(block, warp, group, op)?,
+                    _ => block.warps[warp].groups[group].state = State::Ready,
                 }
             }
         }
         block.warps[warp].merge();
+        Ok(())
     }
 
     /// Writes the results of one group and lets it go on.

@@ -1,15 +1,23 @@
 //! The machine: blocks, warps and the schedule of one launch.
 //!
 //! Modelled: independent thread scheduling (lanes part and meet again), CTA barriers by warp, warp barriers by mask,
-//! blocks that start in order as others end. Memory is sequentially consistent or weak, and every instruction of a group is
+//! blocks that start in order as others end, clusters, asynchronous copies that land late. Memory is sequentially consistent
+//! or weak, and every instruction of a group is
 //! one step. The schedule is random and follows from the seed alone.
 
 mod access;
 mod barrier;
 mod call;
 mod chosen;
+mod cluster;
 mod common;
 mod converge;
+mod copies;
+mod fill;
+mod issue;
+mod matrix;
+mod mbarrier;
+mod place;
 mod step;
 mod warp;
 mod weak;
@@ -23,7 +31,7 @@ use super::record::{Recorder, Who};
 use super::regs::lanes;
 use super::rng::Rng;
 use super::schedule::Schedule;
-use super::special::LaunchEnv;
+use super::special::{LaunchEnv, Position};
 use super::weak::Weak;
 use crate::abi::{LANES, TAG_SHARED};
 use crate::backend::plan::Launch;
@@ -31,6 +39,8 @@ use crate::backend::{Fault, FaultKind, Stop, WarpPosition};
 use crate::isa::BarrierKind;
 use crate::span::Span;
 use barrier::BarrierState;
+use cluster::Cluster;
+use copies::Copies;
 use warp::{State, Warp};
 
 /// Blocks that are resident at once, if memory allows.
@@ -54,16 +64,16 @@ pub(super) enum Halt {
 
 /// A resident block.
 struct Block {
-    linear: u32,
-    index: [u32; 3],
-    shared: Vec<u8>,
+    position: Position,
+    /// Its cluster, among the machine's.
+    cluster: usize,
     barriers: Vec<BarrierState>,
     warps: Vec<Warp>,
 }
 
 impl Block {
     fn who(&self, warp: usize) -> Who {
-        Who { block: self.linear, warp: warp as u32 }
+        Who { block: self.position.linear, warp: warp as u32 }
     }
 }
 
@@ -71,6 +81,12 @@ impl Block {
 struct Core<'m> {
     image: &'m Image,
     memory: &'m mut Memory,
+    /// Clusters with resident blocks, in places that are used again.
+    clusters: Vec<Cluster>,
+    /// Clusters whose barrier phase has ended, and whose warps do not know it.
+    passed_clusters: Vec<usize>,
+    /// Asynchronous copies on their way.
+    copies: Copies,
     recorder: Recorder<'m>,
     env: LaunchEnv,
     params: Vec<u8>,
@@ -122,6 +138,8 @@ impl<'m> Machine<'m> {
             index,
             dynamic_shared: launch.shared,
             total_shared: u32::try_from(total).unwrap_or(u32::MAX),
+            clusters: launch.clusters(),
+            explicit_cluster: launch.cluster.is_some(),
         };
         let kernel = &image.functions[image.kernel as usize];
         let warp = u64::from(kernel.own_registers) * 256 + kernel.local_bytes * 32 + 4096;
@@ -129,9 +147,14 @@ impl<'m> Machine<'m> {
         let fits = (RESIDENT_BYTES / block.max(1)).max(1);
         let blocks = launch.blocks();
         let resident = if blocks <= RESIDENT.min(fits) { blocks } else { fits.min(WINDOW) };
+        // A cluster is resident as a whole.
+        let resident = resident.max(u64::from(env.clusters.size()));
         let core = Core {
             image,
             memory,
+            clusters: Vec::new(),
+            passed_clusters: Vec::new(),
+            copies: Copies::default(),
             recorder,
             env,
             params,
@@ -175,11 +198,12 @@ impl<'m> Machine<'m> {
             for &(slot, warp) in &order {
                 let turn = self.turn(slot, warp);
                 self.core.drain();
+                self.wake_clusters();
                 if let Err(halt) = turn {
                     return Some(self.stop(halt, slot, warp));
                 }
             }
-            self.blocks.retain(|block| block.warps.iter().any(|warp| warp.live != 0));
+            self.end_blocks();
             if self.core.clock.wrapping_sub(looked) >= STEPS_PER_LOOK {
                 looked = self.core.clock;
                 if self.core.deadline.is_some_and(|deadline| Instant::now() > deadline) {
@@ -221,35 +245,71 @@ impl<'m> Machine<'m> {
         self.core.burst(block, warp, burst)
     }
 
+    /// Starts clusters in the order of their first blocks, as long as there is room.
     fn start_blocks(&mut self) {
-        while self.blocks.len() < self.resident && self.next_block < self.launch.blocks() {
-            let linear = self.next_block as u32;
+        let clusters = self.core.env.clusters;
+        let size = clusters.size();
+        while self.blocks.len() + size as usize <= self.resident && self.next_block < self.launch.blocks() {
+            let first = self.next_block as u32;
             self.next_block += 1;
-            let image = self.core.image;
-            let kernel = &image.functions[image.kernel as usize];
-            let threads = self.launch.threads();
-            let warps = (0..self.launch.warps()).map(|warp| {
-                let live = threads.saturating_sub(warp * 32).min(32);
-                let mask = if live >= 32 { u32::MAX } else { (1 << live) - 1 };
-                let threads =
-                    std::array::from_fn::<_, LANES, _>(|lane| self.launch.thread_index(warp, lane as u32));
-                let tid = std::array::from_fn(|axis| threads.map(|thread| u64::from(thread[axis])));
-                Warp::new(
-                    warp,
-                    mask,
-                    tid,
-                    kernel.entry,
-                    (kernel.registers, kernel.predicates, kernel.local_bytes),
-                )
-            });
-            let warps = warps.collect();
-            self.blocks.push(Block {
-                linear,
-                index: self.launch.block_index(linear),
-                shared: vec![0; self.core.env.total_shared as usize],
-                barriers: vec![BarrierState::default(); 16],
-                warps,
-            });
+            if clusters.rank(first) != 0 {
+                continue;
+            }
+            let cluster = Cluster::new(size, self.core.env.total_shared, self.launch.threads());
+            let free = self.core.clusters.iter().position(|cluster| cluster.alive == 0);
+            let at = free.unwrap_or(self.core.clusters.len());
+            match self.core.clusters.get_mut(at) {
+                Some(place) => *place = cluster,
+                None => self.core.clusters.push(cluster),
+            }
+            for rank in 0..size {
+                let linear = clusters.peer(first, rank).unwrap_or(first);
+                self.start_block(linear, rank, at);
+            }
+        }
+    }
+
+    fn start_block(&mut self, linear: u32, rank: u32, cluster: usize) {
+        let image = self.core.image;
+        let kernel = &image.functions[image.kernel as usize];
+        let threads = self.launch.threads();
+        let index = self.launch.block_index(linear);
+        let position = Position { index, linear, rank, alone: self.core.env.clusters.size() == 1 };
+        let warps = (0..self.launch.warps()).map(|warp| {
+            let live = threads.saturating_sub(warp * 32).min(32);
+            let mask = if live >= 32 { u32::MAX } else { (1 << live) - 1 };
+            let threads =
+                std::array::from_fn::<_, LANES, _>(|lane| self.launch.thread_index(warp, lane as u32));
+            let tid = std::array::from_fn(|axis| threads.map(|thread| u64::from(thread[axis])));
+            let sizes = (kernel.registers, kernel.predicates, kernel.local_bytes);
+            let mut warp = Warp::new(warp, mask, tid, kernel.entry, sizes);
+            warp.shared_base = position.shared_base();
+            warp
+        });
+        let warps = warps.collect();
+        self.blocks.push(Block { position, cluster, barriers: vec![BarrierState::default(); 16], warps });
+    }
+
+    /// Forgets blocks that have ended.
+    fn end_blocks(&mut self) {
+        let clusters = &mut self.core.clusters;
+        self.blocks.retain(|block| {
+            let live = block.warps.iter().any(|warp| warp.live != 0);
+            if !live && clusters[block.cluster].alive == 0 {
+                clusters[block.cluster] = Cluster::default();
+            }
+            live
+        });
+    }
+
+    /// Lets warps go on whose cluster barrier has been passed.
+    fn wake_clusters(&mut self) {
+        while let Some(cluster) = self.core.passed_clusters.pop() {
+            for block in self.blocks.iter_mut().filter(|block| block.cluster == cluster) {
+                for warp in &mut block.warps {
+                    warp.pass_cluster_barrier(&self.core.clusters[cluster]);
+                }
+            }
         }
     }
 
@@ -265,10 +325,9 @@ impl<'m> Machine<'m> {
             Halt::Unsupported { what } => Stop::Unsupported { at: at.unwrap_or_default(), what },
             Halt::Fault { kind, lane, detail } => {
                 let lane = lane.or(group.map(|(_, mask)| mask.trailing_zeros() as usize));
-                let thread =
-                    self.blocks.get(slot).zip(lane).map(|(block, lane)| {
-                        (block.index, self.launch.thread_index(warp as u32, lane as u32))
-                    });
+                let thread = self.blocks.get(slot).zip(lane).map(|(block, lane)| {
+                    (block.position.index, self.launch.thread_index(warp as u32, lane as u32))
+                });
                 Stop::Fault(Fault { kind, launch: self.core.env.index, thread, at, detail })
             }
         }
@@ -284,6 +343,7 @@ impl<'m> Machine<'m> {
                     let waiting = match group.state {
                         State::Ready => String::new(),
                         State::Barrier { id, count, .. } => block.describe_barrier(id, count),
+                        State::Cluster => self.core.clusters[block.cluster].describe_barrier(),
                         State::Converge { mask, .. } => {
                             let there = warp.arrived(group.state).count_ones();
                             let all = (mask & warp.live).count_ones();
@@ -291,7 +351,7 @@ impl<'m> Machine<'m> {
                         }
                     };
                     positions.push(WarpPosition {
-                        block: block.index,
+                        block: block.position.index,
                         warp: warp.index,
                         mask: group.mask,
                         at,
@@ -307,7 +367,7 @@ impl<'m> Machine<'m> {
 impl Core<'_> {
     /// The records that say where shared variables are.
     fn shared_variables(&mut self, block: &Block, warp: usize) {
-        if block.linear != 0 || warp != 0 {
+        if block.position.linear != 0 || warp != 0 {
             return;
         }
         for (site, offset) in &self.image.shared_sites {
@@ -331,7 +391,7 @@ impl Core<'_> {
     }
 
     /// Lanes end.
-    fn exit(&mut self, block: &mut Block, warp: usize, group: usize) {
+    fn exit(&mut self, block: &mut Block, warp: usize, group: usize) -> Result<(), Halt> {
         let at = &mut block.warps[warp];
         let mask = at.groups[group].mask;
         at.live &= !mask;
@@ -341,7 +401,8 @@ impl Core<'_> {
             at.file = Vec::new();
             at.local = Vec::new();
         }
-        self.lanes_left(block, warp);
+        self.lanes_left(block, warp)?;
+        self.left_cluster(block, warp, mask)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::backend::FaultKind;
 use crate::backend::emu::image::{Code, Op, Part, StackOp};
 use crate::backend::emu::regs::{Regs, lanes};
 use crate::backend::emu::special::Env;
+use crate::isa::ClusterBarrier;
 
 /// Inserted operations that one step may take before the clock is looked at.
 const RUNTIME_OPS_PER_LOOK: u64 = 1 << 16;
@@ -55,6 +56,10 @@ impl Core<'_> {
             used += 1;
             at.steps += 1;
             self.clock += 1;
+            if self.clock >= self.copies.next_due() {
+                self.copies_due()?;
+            }
+            let at = &mut block.warps[warp];
             let after = if op.part == Part::Original {
                 at.groups[group].ran = at.steps;
                 let lanes = at.groups[group].mask;
@@ -63,7 +68,7 @@ impl Core<'_> {
                 let next = image.ops.get(block.warps[warp].groups.get(group).map_or(0, |g| g.pc) as usize);
                 if next.is_some_and(|op| op.part == Part::After) {
                     self.inserted(block, warp, lanes, is_boundary)?;
-                    After::Changed
+                    if after == After::Yield { after } else { After::Changed }
                 } else {
                     after
                 }
@@ -101,8 +106,7 @@ impl Core<'_> {
             Code::Compute(compute) => {
                 let env = Env {
                     tid: &at.tid,
-                    block: block.index,
-                    block_linear: block.linear,
+                    position: &block.position,
                     warp: at.index,
                     clock: self.clock,
                     launch: &self.env,
@@ -179,6 +183,37 @@ impl Core<'_> {
                 at.groups[group].pc += 1;
                 return Ok(After::Yield);
             }
+            Code::Copy(copy) => {
+                self.issue(block, warp, group, copy, mask, op.site)?;
+                block.warps[warp].groups[group].pc += 1;
+                return Ok(After::Next);
+            }
+            Code::Group(groups) => {
+                if let Some(site) = op.site {
+                    self.recorder.write(site, mask, who, (0, 0));
+                }
+                self.copy_groups(block, warp, *groups, mask)?;
+                block.warps[warp].groups[group].pc += 1;
+                return Ok(After::Next);
+            }
+            Code::Mbarrier(mbarrier) => {
+                let done = self.mbarrier(block, warp, group, mbarrier, mask, op.site)?;
+                block.warps[warp].groups[group].pc += 1;
+                return Ok(if done { After::Next } else { After::Yield });
+            }
+            Code::Fill(fill) => {
+                self.fill(block, warp, group, fill, mask, op.site)?;
+                block.warps[warp].groups[group].pc += 1;
+                return Ok(After::Next);
+            }
+            Code::ClusterBarrier(ClusterBarrier::Arrive { .. }) => {
+                if let Some(site) = op.site {
+                    self.recorder.write(site, mask, who, (0, 0));
+                }
+                self.cluster_arrive(block, warp, mask)?;
+                block.warps[warp].groups[group].pc += 1;
+                return Ok(After::Next);
+            }
             Code::Poison(what) => return Err(Halt::Unsupported { what: what.to_string() }),
             Code::Trap => {
                 let lane = Some(mask.trailing_zeros() as usize);
@@ -211,15 +246,22 @@ impl Core<'_> {
                 at.merge();
             }
             Code::Call(call) => self.call(block, warp, group, call)?,
-            Code::Return(function) => self.ret(block, warp, group, *function, op.site),
+            Code::Return(function) => self.ret(block, warp, group, *function, op.site)?,
             Code::Exit => {
                 if let Some(site) = op.site {
                     self.recorder.write(site, mask, who, (0, 0));
                 }
-                self.exit(block, warp, group);
+                self.exit(block, warp, group)?;
+            }
+            Code::ClusterBarrier(_) => {
+                if let Some(site) = op.site {
+                    self.recorder.write(site, mask, who, (0, 0));
+                }
+                self.cluster_wait(block, warp, group);
             }
             Code::Barrier(barrier) => self.barrier(block, warp, group, barrier, op.site)?,
-            Code::Converge(converge) => self.converge(block, warp, group, converge, op.site),
+            Code::Converge(converge) => self.converge(block, warp, group, converge, op.site)?,
+            Code::Matrix(matrix) => self.matrix(block, warp, group, matrix, op.site)?,
             _ => {}
         }
         Ok(After::Changed)
@@ -248,8 +290,7 @@ impl Core<'_> {
         let here = at.groups[group];
         let env = Env {
             tid: &at.tid,
-            block: block.index,
-            block_linear: block.linear,
+            position: &block.position,
             warp: at.index,
             clock: self.clock,
             launch: &self.env,

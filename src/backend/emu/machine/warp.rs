@@ -1,6 +1,7 @@
 //! A warp: registers, and groups of lanes that run together. Every lane has its own call stack; a group is the lanes
 //! that are at one place of one frame.
 
+use super::cluster::Arrivals;
 use crate::abi::{LANES, Lanes};
 use crate::backend::emu::image::Op;
 use crate::backend::emu::rng::Rng;
@@ -29,6 +30,8 @@ pub(super) enum State {
         count: u32,
         counted: bool,
     },
+    /// At the wait of the cluster barrier.
+    Cluster,
     /// At a warp instruction that waits for the lanes of a mask.
     Converge {
         mask: u32,
@@ -72,6 +75,10 @@ pub(super) struct Warp {
     pub(super) local_base: Lanes,
     pub(super) local_top: Lanes,
     pub(super) tid: [Lanes; 3],
+    /// What addresses of shared variables begin with.
+    pub(super) shared_base: u64,
+    /// At the cluster barrier.
+    pub(super) arrivals: Arrivals,
     /// What waiting lanes brought to a converging instruction.
     pub(super) inputs: [Lanes; 3],
     /// Schedule points executed.
@@ -108,6 +115,8 @@ impl Warp {
             local_base: [0; LANES],
             local_top: [local; LANES],
             tid,
+            shared_base: 0,
+            arrivals: Arrivals::default(),
             inputs: [[0; LANES]; 3],
             steps: 0,
             started: false,

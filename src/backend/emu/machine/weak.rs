@@ -1,7 +1,8 @@
 //! Where weak memory meets the machine: each access is executed on memory that holds the latest writes, and then told to
 //! `Weak`, which may give a load an older value.
 
-use super::access::{Place, View, locate, operand};
+use super::access::operand;
+use super::place::{Place, View, locate};
 use super::warp::Group;
 use super::{Block, Core};
 use crate::abi::{LANES, Lanes};
@@ -20,7 +21,8 @@ fn place(block: u32, at: (Place, u64), offset: usize) -> Option<Where> {
     match at.0 {
         Place::Global => Some((None, at.1 + offset as u64)),
         Place::Shared => Some((Some(block), at.1 + offset as u64)),
-        Place::Local | Place::Param => None,
+        // Launches with clusters have no weak memory.
+        Place::Peer | Place::Local | Place::Param => None,
     }
 }
 
@@ -34,10 +36,11 @@ impl Core<'_> {
         addresses: &Lanes,
     ) {
         let Some(weak) = &mut self.weak else { return };
-        let (unit, linear) = (transfer.unit as usize, block.linear);
-        let mut view = View::shared_only(self.memory, &mut block.shared);
+        let (unit, linear) = (transfer.unit as usize, block.position.linear);
+        let position = &block.position;
+        let mut view = View::shared_only(self.memory, &mut self.clusters[block.cluster], position.rank);
         for lane in lanes(mask) {
-            let at = locate(transfer.address.space, addresses[lane]);
+            let at = locate(transfer.address.space, addresses[lane], position);
             for element in 0..transfer.values.len() {
                 let offset = element * unit;
                 let Some(place) = place(linear, at, offset) else { continue };
@@ -59,17 +62,17 @@ impl Core<'_> {
         (mask, addresses): (u32, &Lanes),
         site: LoggedSite,
     ) {
-        let Self { weak: Some(weak), memory, recorder, rng, schedule, .. } = self else { return };
-        let linear = block.linear;
+        let Self { weak: Some(weak), memory, clusters, recorder, rng, schedule, .. } = self else { return };
+        let linear = block.position.linear;
         let unit = transfer.unit as usize;
-        let Block { shared, warps, .. } = block;
+        let Block { position, cluster, warps, .. } = block;
         let Some(at) = warps.get_mut(warp) else { return };
         match &transfer.values {
             Values::Store(from) => {
                 for (element, src) in from.iter().enumerate() {
                     let values = operand(at, here, *src);
                     for lane in lanes(mask) {
-                        let to = locate(transfer.address.space, addresses[lane]);
+                        let to = locate(transfer.address.space, addresses[lane], position);
                         let Some(place) = place(linear, to, element * unit) else { continue };
                         let thread = (linear, warp as u32, lane as u32);
                         weak.write(
@@ -83,9 +86,9 @@ impl Core<'_> {
                 }
             }
             Values::Load(to) => {
-                let mut view = View::shared_only(memory, shared);
+                let mut view = View::shared_only(memory, &mut clusters[*cluster], position.rank);
                 for lane in lanes(mask) {
-                    let from = locate(transfer.address.space, addresses[lane]);
+                    let from = locate(transfer.address.space, addresses[lane], position);
                     for (element, dst) in to.iter().enumerate() {
                         let offset = element * unit;
                         let Some(place) = place(linear, from, offset) else { continue };
@@ -123,26 +126,28 @@ impl Core<'_> {
     /// After the atomic of one lane: what it read and wrote.
     pub(super) fn weak_atomic(
         &mut self,
-        block: u32,
+        block: &Block,
         warp: usize,
         lane: usize,
         (atomic, address): (&Atomic, u64),
         site: LoggedSite,
     ) {
         let Self { weak: Some(weak), recorder, .. } = self else { return };
-        let Some(place) = place(block, locate(atomic.address.space, address), 0) else { return };
+        let linear = block.position.linear;
+        let at = locate(atomic.address.space, address, &block.position);
+        let Some(place) = place(linear, at, 0) else { return };
         if atomic.b.len() != 1 || atomic.unit > 8 {
             weak.end();
             return;
         }
         let values = (recorder.read[lane], recorder.written[lane]);
-        weak.update((block, warp as u32, lane as u32), place, atomic.unit, values, site.id);
+        weak.update((linear, warp as u32, lane as u32), place, atomic.unit, values, site.id);
     }
 
     /// Fences of lanes, one after the other.
     pub(super) fn weak_fence(&mut self, block: &Block, warp: usize, mask: u32, site: LoggedSite) {
         let Some(weak) = &mut self.weak else { return };
-        for thread in threads(block.linear, warp, mask) {
+        for thread in threads(block.position.linear, warp, mask) {
             weak.fence(thread, site.id);
         }
     }

@@ -4,6 +4,7 @@ use super::super::decode::{Bad, Cx};
 use super::super::image::{Atomic, Code, Update};
 use super::super::regs::Src;
 use super::super::types::{Ty, extend, low};
+use super::asynchronous;
 use super::float::{canonical, extreme, flush};
 use super::half;
 
@@ -18,8 +19,8 @@ pub(super) fn red(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
 }
 
 fn atomic(cx: &Cx<'_, '_>, returns: bool) -> Result<Code, Bad> {
-    if cx.has("async") || cx.has("bulk") {
-        return cx.refuse();
+    if cx.has("async") {
+        return asynchronous::remote(cx);
     }
     let ty = cx.ty()?;
     let first = usize::from(returns);
@@ -59,7 +60,8 @@ fn atomic(cx: &Cx<'_, '_>, returns: bool) -> Result<Code, Bad> {
     })))
 }
 
-fn update(cx: &Cx<'_, '_>, ty: Ty) -> Option<Update> {
+/// The new value of a read-modify-write, if there is such an operation.
+pub(super) fn update(cx: &Cx<'_, '_>, ty: Ty) -> Option<Update> {
     let bits = ty.bits();
     let signed = ty.is_signed();
     let op = cx.one_of(&["and", "or", "xor", "exch", "add", "inc", "dec", "min", "max", "cas"])?;

@@ -4,12 +4,15 @@ use super::super::decode::{Bad, Cx};
 use super::super::image::{BarrierOp, BarrierReduce, Code, ReduceOutput};
 use super::super::types::Ty;
 use super::warp;
-use crate::isa::BarrierKind;
+use crate::isa::{self, BarrierKind, Effect};
 
 /// `bar`, `barrier`
 pub(super) fn barrier(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     if cx.has("cluster") {
-        return cx.refuse();
+        return match isa::classify(cx.instruction).effect {
+            Effect::ClusterBarrier(op) => Ok(Code::ClusterBarrier(op)),
+            _ => cx.refuse(),
+        };
     }
     if cx.has("warp") {
         return warp::barrier(cx);

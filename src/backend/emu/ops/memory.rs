@@ -4,6 +4,7 @@ use super::super::decode::{Bad, Cx};
 use super::super::image::{Code, Space, Transfer, Values};
 use super::super::regs::Src;
 use super::super::types::Ty;
+use super::asynchronous;
 
 /// Vector registers hold 64 bits each, so a 128-bit element is two.
 fn unit(ty: Ty) -> (u32, u32) {
@@ -42,8 +43,11 @@ pub(super) fn ld(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
 
 /// `st`
 pub(super) fn st(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
-    if cx.has("async") || cx.has("bulk") {
-        return cx.refuse();
+    if cx.has("async") {
+        return asynchronous::remote(cx);
+    }
+    if cx.has("bulk") {
+        return asynchronous::fill(cx);
     }
     let ty = cx.ty()?;
     let (unit, words) = unit(ty);

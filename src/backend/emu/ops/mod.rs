@@ -2,6 +2,7 @@
 //! gives the code to run: for register operations, a closure over a row of lanes made by one of the helpers below.
 
 mod address;
+mod asynchronous;
 mod atomic;
 mod barrier;
 mod bits;
@@ -13,6 +14,7 @@ mod float;
 mod half;
 mod integer;
 mod logic;
+mod matrix;
 mod memory;
 mod moves;
 mod numeric;
@@ -51,9 +53,11 @@ const TABLE: &[(&str, Decode)] = &[
     ("cnot", logic::cnot),
     ("copysign", float::copysign),
     ("cos", float::cos),
+    ("cp", asynchronous::cp),
     ("createpolicy", moves::zero),
     ("cvt", convert::cvt),
     ("cvta", address::cvta),
+    ("discard", asynchronous::fill),
     ("div", numeric::div),
     ("dp2a", packed::dp2a),
     ("dp4a", packed::dp4a),
@@ -63,19 +67,26 @@ const TABLE: &[(&str, Decode)] = &[
     ("fence", control::fence),
     ("fma", float::fma),
     ("fns", bits::fns),
+    ("getctarank", address::getctarank),
+    ("griddepcontrol", control::nothing),
     ("isspacep", address::isspacep),
     ("ld", memory::ld),
+    ("ldmatrix", matrix::ldmatrix),
     ("ldu", memory::ld),
     ("lg2", float::lg2),
     ("lop3", logic::lop3),
     ("mad", numeric::mad),
     ("mad24", integer::mad24),
     ("madc", carry::madc),
+    ("mapa", address::mapa),
     ("match", warp::matching),
     ("max", numeric::max),
+    ("mbarrier", asynchronous::mbarrier),
     ("membar", control::fence),
     ("min", numeric::min),
+    ("mma", matrix::mma),
     ("mov", moves::mov),
+    ("movmatrix", matrix::movmatrix),
     ("mul", numeric::mul),
     ("mul24", integer::mul24),
     ("nanosleep", control::nanosleep),
@@ -108,6 +119,7 @@ const TABLE: &[(&str, Decode)] = &[
     ("st", memory::st),
     ("stackrestore", address::stackrestore),
     ("stacksave", address::stacksave),
+    ("stmatrix", matrix::stmatrix),
     ("sub", numeric::sub),
     ("subc", carry::subc),
     ("szext", bits::szext),
@@ -115,6 +127,7 @@ const TABLE: &[(&str, Decode)] = &[
     ("testp", float::testp),
     ("trap", control::trap),
     ("vote", warp::vote),
+    ("wmma", matrix::wmma),
     ("xor", logic::xor),
 ];
 

@@ -2,7 +2,7 @@
 
 use super::super::decode::{Bad, Cx};
 use super::super::image::Code;
-use super::super::regs::{Dst, Src};
+use super::super::regs::{Dst, Src, bits};
 use super::super::types::{Ty, low};
 use super::{compute, lanewise1};
 
@@ -10,7 +10,14 @@ use super::{compute, lanewise1};
 pub(super) fn mov(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let ty = cx.ty()?;
     if ty == Ty::Pred {
-        let (d, a) = (cx.pred_dst(cx.operand(0)?)?, cx.pred_src(cx.operand(1)?)?);
+        let d = cx.pred_dst(cx.operand(0)?)?;
+        if let Src::Special(special) = cx.src(1, ty)? {
+            return Ok(compute(move |regs, mask| {
+                let value = regs.get(Src::Special(special));
+                regs.set_pred(d, mask, bits(|lane| value[lane] != 0));
+            }));
+        }
+        let a = cx.pred_src(cx.operand(1)?)?;
         return Ok(compute(move |regs, mask| {
             let value = regs.pred(a);
             regs.set_pred(d, mask, value);

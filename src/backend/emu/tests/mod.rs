@@ -1,10 +1,14 @@
 //! Tests of the emulator: small programs with known results, and the harness that runs them.
 
 mod arithmetic;
+mod asynchronous;
 mod barriers;
 mod calls;
+mod clusters;
 mod divergence;
 mod floats;
+mod matrices;
+mod mbarriers;
 mod memory;
 mod records;
 mod steps;
@@ -91,8 +95,13 @@ pub(super) fn module(text: &str) -> Run {
 
 /// A kernel with this body and one parameter, the buffer `out` (in `%out`), registers of all sorts declared.
 pub(super) fn kernel(body: &str) -> Run {
+    kernel_with("", body)
+}
+
+/// Such a kernel with variables declared before its code, as compilers do.
+pub(super) fn kernel_with(variables: &str, body: &str) -> Run {
     let text = format!(
-        ".visible .entry k(.param .u64 out)\n{{\n.reg .pred %p<10>;\n.reg .b16 %h<20>;\n.reg .b32 %r<50>;\n.reg .b64 \
+        ".visible .entry k(.param .u64 out)\n{{\n{variables}\n.reg .pred %p<10>;\n.reg .b16 %h<20>;\n.reg .b32 %r<50>;\n.reg .b64 \
          %rd<30>;\n.reg .f32 %f<30>;\n.reg .f64 %fd<30>;\n.reg .b64 %out;\nld.param.u64 %out, [out];\n\
          cvta.to.global.u64 %out, %out;\n{body}\nret;\n}}\n"
     );
@@ -116,6 +125,11 @@ impl Run {
     }
     pub(super) fn blocks(mut self, blocks: u32) -> Self {
         self.plan.launches[0].grid = [blocks, 1, 1];
+        self
+    }
+    /// The grid is of clusters of so many blocks.
+    pub(super) fn cluster(mut self, blocks: u32) -> Self {
+        self.plan.launches[0].cluster = Some([blocks, 1, 1]);
         self
     }
     pub(super) fn shared(mut self, bytes: u32) -> Self {

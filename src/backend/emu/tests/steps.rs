@@ -3,7 +3,7 @@
 use super::{Ran, Run, Seen, kernel, module};
 
 /// Both modes of what `run` makes, with several seeds; gives the last native one.
-fn same(run: impl Fn() -> Run) -> Ran {
+pub(super) fn same(run: impl Fn() -> Run) -> Ran {
     let mut last = None;
     for seed in 0..6 {
         let native = run().seed(seed).run();
@@ -83,6 +83,6 @@ fn stops_come_at_the_same_place() {
     assert_eq!(ran.fault().thread, Some(([0; 3], [4, 0, 0])));
     let deadlock = "mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 32;\n@%p1 bar.sync 1, 64;\nbar.sync 0;";
     same(|| kernel(deadlock).threads(64).words("out", &[0]));
-    let unknown = "st.global.u32 [%out], 1;\ncp.async.wait_all;\nst.global.u32 [%out], 2;";
+    let unknown = "st.global.u32 [%out], 1;\nwgmma.fence.sync.aligned;\nst.global.u32 [%out], 2;";
     assert_eq!(same(|| kernel(unknown).words("out", &[0])).kept.ends[0].unlogged, [0]);
 }

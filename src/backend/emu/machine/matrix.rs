@@ -1,0 +1,203 @@
+//! Matrix instructions: all live lanes of a warp meet at one, and it is executed once for them. Elements go between
+//! memory and the registers of the lanes that hold them.
+
+use super::access::{halt, operand, read, write};
+use super::place::{View, locate, misaligned, tagged};
+use super::warp::{Group, State, Warp};
+use super::{Block, Core, Halt};
+use crate::backend::emu::image::{LoggedSite, MatrixOp, TileOp, Values};
+use crate::backend::emu::regs::{Dst, Src, lanes};
+use crate::backend::emu::types::low;
+
+/// Bytes of a row of a small matrix.
+const ROW: usize = 16;
+/// Rows of a small matrix.
+const ROWS: usize = 8;
+
+impl Core<'_> {
+    /// A group comes to a matrix instruction.
+    pub(super) fn matrix(
+        &mut self,
+        block: &mut Block,
+        warp: usize,
+        group: usize,
+        op: &MatrixOp,
+        site: Option<LoggedSite>,
+    ) -> Result<(), Halt> {
+        if let Some(site) = site {
+            self.record_matrix(block, warp, group, op, site);
+        }
+        let at = &mut block.warps[warp];
+        let here = &mut at.groups[group];
+        if here.mask == at.live {
+            return self.together(block, warp, group, op);
+        }
+        here.state = State::Converge { mask: u32::MAX, class: here.pc };
+        self.converged(block, warp)
+    }
+
+    fn record_matrix(
+        &mut self,
+        block: &mut Block,
+        warp: usize,
+        group: usize,
+        op: &MatrixOp,
+        site: LoggedSite,
+    ) {
+        let here = block.warps[warp].groups[group];
+        let (address, mask) = match op {
+            MatrixOp::Registers(_) => return,
+            MatrixOp::Rows { address, values, .. } => {
+                let rows = ROWS * values.len();
+                (address, here.mask & if rows < 32 { (1 << rows) - 1 } else { u32::MAX })
+            }
+            MatrixOp::Tile(tile) => {
+                let dense = Src::Const(tile.length.into());
+                let stride = self.value(block, warp, group, tile.stride.unwrap_or(dense));
+                self.recorder.read = stride.map(|stride| low(stride, 32));
+                (&tile.address, here.mask)
+            }
+        };
+        let addresses = Self::addresses(&block.warps[warp], here, address);
+        let logged = tagged(address.space, mask, &addresses, &block.position, &mut self.recorder.a);
+        self.recorder.write(site, logged, block.who(warp), (0, 0));
+    }
+
+    /// Executes the instruction for this group and all that wait at it.
+    pub(super) fn together(
+        &mut self,
+        block: &mut Block,
+        warp: usize,
+        group: usize,
+        op: &MatrixOp,
+    ) -> Result<(), Halt> {
+        let at = &mut block.warps[warp];
+        let mut here = at.groups[group];
+        let same = |other: &Group| (other.pc, other.base, other.state) == (here.pc, here.base, here.state);
+        let mask = at.groups.iter().filter(|other| same(other)).fold(0, |mask, other| mask | other.mask);
+        at.groups.retain(|other| !same(other));
+        (here.mask, here.state) = (mask, State::Ready);
+        at.groups.push(here);
+        let group = at.groups.len() - 1;
+        match op {
+            MatrixOp::Registers(compute) => self.with_regs(block, warp, group, |regs| compute(regs, mask)),
+            MatrixOp::Rows { address, values, transposed } => {
+                let addresses = Self::addresses(&block.warps[warp], here, address);
+                for (matrix, lane) in (0..values.len() * ROWS).map(|row| (row / ROWS, row % 32)) {
+                    if mask >> lane & 1 == 0 {
+                        continue;
+                    }
+                    let row = lane % ROWS;
+                    let place = locate(address.space, addresses[lane], &block.position);
+                    if place.1 & (ROW as u64 - 1) != 0 {
+                        let store = matches!(values, Values::Store(_));
+                        return Err(halt(lane, misaligned(store, ROW, addresses[lane])));
+                    }
+                    self.row(block, warp, here, (values, matrix), (place, lane), (row, *transposed))?;
+                }
+            }
+            MatrixOp::Tile(tile) => self.tile(block, warp, group, tile)?,
+        }
+        let at = &mut block.warps[warp];
+        let steps = at.steps;
+        let here = &mut at.groups[group];
+        here.ran = steps;
+        here.pc += 1;
+        at.merge();
+        Ok(())
+    }
+
+    /// Moves one row of a small matrix.
+    fn row(
+        &mut self,
+        block: &mut Block,
+        warp: usize,
+        here: Group,
+        (values, matrix): (&Values, usize),
+        (place, lane): ((super::place::Place, u64), usize),
+        (row, transposed): (usize, bool),
+    ) -> Result<(), Halt> {
+        let Block { position, cluster, warps, .. } = block;
+        let at = &mut warps[warp];
+        let source = match values {
+            Values::Store(from) => from.get(matrix).map(|src| operand(at, here, *src)),
+            Values::Load(_) => None,
+        };
+        let Warp { local, local_top, file, .. } = at;
+        let Self { memory, clusters, params, .. } = self;
+        let cluster = &mut clusters[*cluster];
+        let mut view = View { memory, cluster, rank: position.rank, local, local_top, params };
+        let bytes = view.bytes(place, lane, ROW, source.is_some()).map_err(|r| halt(lane, r))?;
+        for (column, element) in bytes.as_chunks_mut::<2>().0.iter_mut().enumerate() {
+            // The lane that holds the element, and in which half of its register.
+            let (line, at) = if transposed { (column, row) } else { (row, column) };
+            let (holder, shift) = ((line * 4 + at / 2) & 31, at % 2 * 16);
+            match (&source, values) {
+                (Some(source), _) => *element = ((source[holder] >> shift) as u16).to_le_bytes(),
+                (None, Values::Load(to)) => {
+                    let Some(Dst(Some(slot))) = to.get(matrix) else { continue };
+                    let word = &mut file[(here.base + slot) as usize][holder];
+                    let value = u64::from(u16::from_le_bytes(*element));
+                    *word = low(*word, 32) & !(0xffff << shift) | value << shift;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Moves the elements of a tile: element `i` of a lane is number `32 * i + lane` of the matrix, by rows. Where lanes
+    /// have room for more than there is, elements are in several.
+    fn tile(&mut self, block: &mut Block, warp: usize, group: usize, tile: &TileOp) -> Result<(), Halt> {
+        let here = block.warps[warp].groups[group];
+        let dense = Src::Const(tile.length.into());
+        let strides = self.value(block, warp, group, tile.stride.unwrap_or(dense));
+        let Block { position, cluster, warps, .. } = block;
+        let at = &mut warps[warp];
+        let addresses = Self::addresses(at, here, &tile.address);
+        let size = tile.bytes as usize;
+        let bits = tile.bytes * 8;
+        let total = tile.lines * tile.length;
+        let columns = if tile.columns { tile.lines } else { tile.length };
+        let Self { memory, clusters, params, .. } = self;
+        for register in 0..tile.values.len() {
+            let source = match &tile.values {
+                Values::Store(from) => from.get(register).map(|src| operand(at, here, *src)),
+                Values::Load(_) => None,
+            };
+            let Warp { local, local_top, file, .. } = &mut *at;
+            let cluster = &mut clusters[*cluster];
+            let mut view = View { memory, cluster, rank: position.rank, local, local_top, params };
+            for lane in lanes(here.mask) {
+                let mut word = 0;
+                for part in 0..tile.packed {
+                    let number = (register as u32 * tile.packed + part) * 32 + lane as u32;
+                    if source.is_some() && number >= total {
+                        continue;
+                    }
+                    let number = number % total;
+                    let (row, column) = (number / columns, number % columns);
+                    let (line, at) = if tile.columns { (column, row) } else { (row, column) };
+                    let offset = u64::from(line) * low(strides[lane], 32) + u64::from(at);
+                    let address = addresses[lane].wrapping_add(offset * u64::from(tile.bytes));
+                    let place = locate(tile.address.space, address, position);
+                    if place.1 & (size as u64 - 1) != 0 {
+                        return Err(halt(lane, misaligned(source.is_some(), size, address)));
+                    }
+                    let element =
+                        view.bytes(place, lane, size, source.is_some()).map_err(|r| halt(lane, r))?;
+                    match &source {
+                        Some(source) => write(element, low(source[lane] >> (part * bits), bits)),
+                        None => word |= read(element) << (part * bits),
+                    }
+                }
+                if let Values::Load(to) = &tile.values
+                    && let Some(Dst(Some(slot))) = to.get(register)
+                {
+                    file[(here.base + slot) as usize][lane] = word;
+                }
+            }
+        }
+        Ok(())
+    }
+}

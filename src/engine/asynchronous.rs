@@ -1,0 +1,214 @@
+//! Copies and their groups, proxy fences, fills and tiles.
+
+use std::sync::Arc;
+
+use super::Core;
+use super::access::Stroke;
+use super::copies::Groups;
+use super::shadow::{Entry, Path};
+use crate::abi::{Record, bulk_parts};
+use crate::event::{Place, Target};
+use crate::finding::AccessClass;
+use crate::instrument::SiteId;
+use crate::isa::{AsyncCopy, Completion, CopyBytes, Fill, GroupKind, GroupOp, ProxyFence, Scope, Tile};
+
+/// Bytes of an element of a range: any number would do.
+const ELEMENT: u8 = 4;
+
+impl Core {
+    /// Lanes issue copies, stores or reductions.
+    pub(super) fn copy(&mut self, copy: &AsyncCopy, record: &Record<'_>, targets: &[Target]) {
+        let path = if copy.bulk { Path::Bulk } else { Path::Copy };
+        let Some(entry) = self.entry(record, path) else { return };
+        match copy.completion {
+            Completion::Group => self.grouped(copy, GroupKind::Copy, record, entry),
+            Completion::BulkGroup => self.grouped(copy, GroupKind::Bulk, record, entry),
+            Completion::Mbarrier(_) => self.targeted(copy, record, targets, entry),
+        }
+    }
+
+    fn grouped(&mut self, copy: &AsyncCopy, kind: GroupKind, record: &Record<'_>, entry: Entry) {
+        if copy.bytes == CopyBytes::Descriptor {
+            return;
+        }
+        let block = self.blocks.get_mut(&record.block());
+        let Some(warp) = block.and_then(|block| block.warps.get_mut(usize::from(record.warp()))) else {
+            return;
+        };
+        let groups = warp.groups.get_or_insert_default();
+        let mut issue = |reads| groups.issue(&mut self.copies, kind, reads, record.mask());
+        let writes = issue(false);
+        // Only bulk copies let their reads be waited for alone.
+        let reads = if kind == GroupKind::Bulk { issue(true) } else { writes.clone() };
+        let number = |numbers: &[(u32, u32)], lane: usize| {
+            numbers.iter().find(|(_, mask)| mask >> lane & 1 != 0).map_or(u32::MAX, |(copy, _)| *copy)
+        };
+        for (rank, lane) in record.lanes().enumerate() {
+            let (written, read) = match copy.bytes {
+                CopyBytes::Static(bytes) => (bytes, bytes),
+                CopyBytes::Limited(bytes, _) => {
+                    (bytes, record.written(rank).unwrap_or(0).min(bytes.into()) as u32)
+                }
+                _ => {
+                    let bytes = bulk_parts(record.written(rank).unwrap_or(0)).0;
+                    (bytes, bytes)
+                }
+            };
+            let entry = Entry { mask: 1 << lane, ..entry };
+            self.source(copy, record, rank, read, Entry { order: number(&reads, lane), ..entry });
+            let to = Place::of(record, rank, self.geometry());
+            self.destination(
+                copy,
+                record,
+                rank,
+                (to, written),
+                Entry { order: number(&writes, lane), ..entry },
+            );
+        }
+    }
+
+    fn targeted(&mut self, copy: &AsyncCopy, record: &Record<'_>, targets: &[Target], entry: Entry) {
+        let lanes: Vec<usize> = record.lanes().collect();
+        let mut last = None;
+        for target in targets {
+            let mbarrier = self.mbarrier_at(target.mbarrier);
+            let rank = usize::from(target.rank);
+            let mask = 1 << lanes.get(rank).copied().unwrap_or(0);
+            let mut number = |reads| {
+                let site = SiteId(record.site());
+                self.mbarriers.completed_by(&mut self.copies, mbarrier, target.phase, reads, site)
+            };
+            let write = number(false);
+            // What goes to several blocks is read once.
+            if copy.from.is_some() && last != Some(target.rank) {
+                let order = number(true);
+                self.source(copy, record, rank, target.bytes, Entry { mask, order, ..entry });
+            }
+            last = Some(target.rank);
+            let to = (target.to, target.bytes);
+            self.destination(copy, record, rank, to, Entry { mask, order: write, ..entry });
+        }
+    }
+
+    /// The read of a copy's source.
+    fn source(&mut self, copy: &AsyncCopy, record: &Record<'_>, rank: usize, bytes: u32, entry: Entry) {
+        if copy.from.is_none() || bytes == 0 {
+            return;
+        }
+        let from = Place::new(record.read(rank).unwrap_or(0), record.block(), self.geometry());
+        let entry = Entry { single: false, ..entry };
+        self.range(from, bytes.into(), Stroke::weak(AccessClass::Read, ELEMENT, entry));
+    }
+
+    /// The write of its destination, or the reduction there.
+    fn destination(
+        &mut self,
+        copy: &AsyncCopy,
+        record: &Record<'_>,
+        rank: usize,
+        (to, bytes): (Place, u32),
+        entry: Entry,
+    ) {
+        let entry = Entry { single: false, ..entry };
+        if copy.op.is_some() {
+            let element = copy.element.max(1);
+            // `cp.reduce` is relaxed.gpu, `red.async` relaxed.cluster.
+            let scope = Some(if copy.bulk { Scope::Gpu } else { Scope::Cluster });
+            let stroke = Stroke { scope, ..Stroke::weak(AccessClass::Atomic, element, entry) };
+            for offset in (0..u64::from(bytes)).step_by(element.into()) {
+                self.element(Place { address: to.address.wrapping_add(offset), ..to }, stroke);
+            }
+            return;
+        }
+        // Copies of the same bytes to the same place do no harm: where they come from stands for their value.
+        let value = copy.from.and(record.read(rank)).map(|from| from.wrapping_sub(to.address));
+        let stroke = Stroke::weak(AccessClass::Write, ELEMENT, Entry { value, ..entry });
+        self.range(to, bytes.into(), stroke);
+    }
+
+    /// Groups are closed or waited for.
+    pub(super) fn group(&mut self, group: GroupOp, record: &Record<'_>) {
+        let block = self.blocks.get_mut(&record.block());
+        let Some(warp) = block.and_then(|block| block.warps.get_mut(usize::from(record.warp()))) else {
+            return;
+        };
+        let (mask, site) = (record.mask(), SiteId(record.site()));
+        let wait = (mask, warp.time, site);
+        let groups = warp.groups.get_or_insert_with(|| Box::new(Groups::default()));
+        match group {
+            GroupOp::Commit(kind) => groups.commit(kind, mask),
+            GroupOp::Wait { kind, pending, reads } => {
+                groups.wait(&mut self.copies, kind, Some(pending), reads, wait);
+            }
+            GroupOp::WaitAll => groups.wait(&mut self.copies, GroupKind::Copy, None, false, wait),
+        }
+    }
+
+    pub(super) fn proxy_fence(&mut self, fence: ProxyFence, record: &Record<'_>) {
+        let (index, warp_index, mask) = (record.block(), record.warp(), record.mask());
+        let block = self.block(index);
+        let Some(warp) = block.warps.get_mut(usize::from(warp_index)) else { return };
+        let (live, time) = (warp.live(), warp.time);
+        warp.know.update(mask, live, |own| {
+            let mut know = super::clock::Know::clone(own);
+            let known = know.asynchronous_mut();
+            if fence == ProxyFence::MbarrierInit {
+                known.inits.raise(index, warp_index, mask, time);
+                return Arc::new(know);
+            }
+            let phases = known.phases.clone();
+            let raise = |seen: &mut super::clock::Seen| {
+                seen.clock.join(&own.clock);
+                seen.clock.raise(index, warp_index, mask, time);
+                seen.phases = phases.clone();
+            };
+            if fence != ProxyFence::AsyncGlobal {
+                raise(&mut known.shared);
+            }
+            if fence != ProxyFence::AsyncShared {
+                raise(&mut known.global);
+            }
+            Arc::new(know)
+        });
+        warp.time += 1;
+    }
+
+    pub(super) fn fill(&mut self, fill: &Fill, record: &Record<'_>) {
+        let Some(entry) = self.entry(record, Path::Range) else { return };
+        for (rank, lane) in record.lanes().enumerate() {
+            let bytes = fill.bytes.map_or_else(|| record.written(rank).unwrap_or(0), u64::from);
+            let entry = Entry { mask: 1 << lane, single: false, ..entry };
+            let place = Place::of(record, rank, self.geometry());
+            self.range(place, bytes, Stroke::weak(AccessClass::Write, ELEMENT, entry));
+        }
+    }
+
+    /// Every lane of the warp may touch any element, so that all of them have to know what comes before.
+    pub(super) fn tile(&mut self, tile: &Tile, record: &Record<'_>) {
+        let Some(entry) = self.entry(record, Path::Tile) else { return };
+        let (base, stride) = (Place::of(record, 0, self.geometry()), record.read(0).unwrap_or(0));
+        let bytes = |elements: u64| elements.wrapping_mul(tile.element_bits.into()).div_ceil(8);
+        let class = if tile.store { AccessClass::Write } else { AccessClass::Read };
+        // Lanes hold the same elements of matrices of one shape.
+        let shape = [tile.lines, tile.length, tile.element_bits].map(u64::from);
+        let value = shape.into_iter().chain([stride]).fold(base.address, crate::abi::mix_value);
+        let warp = self.blocks.get(&record.block()).and_then(|b| b.warps.get(usize::from(record.warp())));
+        let Some(warp) = warp else { return };
+        let mut groups: Vec<(u32, Arc<super::clock::Know>)> = Vec::new();
+        for lane in record.lanes() {
+            let know = warp.know.get(lane);
+            match groups.iter_mut().find(|(_, other)| Arc::ptr_eq(other, know)) {
+                Some((mask, _)) => *mask |= 1 << lane,
+                None => groups.push((1 << lane, Arc::clone(know))),
+            }
+        }
+        for (mask, _) in groups {
+            let entry = Entry { mask, value: Some(value), single: false, ..entry };
+            let stroke = Stroke::weak(class, ELEMENT, entry);
+            for line in 0..u64::from(tile.lines) {
+                let address = base.address.wrapping_add(bytes(line.wrapping_mul(stride)));
+                self.range(Place { address, ..base }, bytes(tile.length.into()), stroke);
+            }
+        }
+    }
+}

@@ -1,0 +1,244 @@
+//! mbarriers: what the arrivals of each phase hand on, and what waits take.
+//!
+//! The replay says which phase an operation belongs to. A wait takes what the arrivals of the completed phase released, and
+//! knows the asynchronous accesses that this phase completes. Initialising and ending an object are weak writes to it;
+//! everything else is strong and never in conflict with its like.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use rustc_hash::FxHashMap;
+
+use super::Core;
+use super::access::Stroke;
+use super::clock::{self, Know};
+use super::copies::{Copies, End};
+use super::shadow::Path;
+use super::sync::{Home, Message, Reach};
+use super::thread::LaneKnow;
+use crate::abi::Record;
+use crate::event::Place;
+use crate::finding::AccessClass;
+use crate::instrument::SiteId;
+use crate::isa::{Mbarrier, MbarrierOp, Scope};
+
+/// Phases kept of each mbarrier. Nobody can wait for one older than the last.
+const PHASES: usize = 4;
+
+#[derive(Debug, Default)]
+pub(super) struct Phase {
+    number: u32,
+    message: Message,
+    /// Asynchronous writes and reads that it completes.
+    copies: [Option<u32>; 2],
+}
+
+#[derive(Debug)]
+struct State {
+    place: Place,
+    phases: VecDeque<Phase>,
+    /// Asynchronous accesses complete by it.
+    completes: bool,
+}
+
+impl State {
+    fn phase(&mut self, number: u32) -> Option<&mut Phase> {
+        if !self.phases.iter().any(|phase| phase.number == number) {
+            if self.phases.len() >= PHASES {
+                self.phases.pop_front();
+            }
+            self.phases.push_back(Phase { number, ..Phase::default() });
+        }
+        self.phases.iter_mut().find(|phase| phase.number == number)
+    }
+}
+
+/// All mbarriers of a launch.
+#[derive(Debug, Default)]
+pub(super) struct Mbarriers {
+    numbers: FxHashMap<Place, u32>,
+    all: Vec<State>,
+}
+
+impl Mbarriers {
+    pub(super) fn clear(&mut self) {
+        self.numbers.clear();
+        self.all.clear();
+    }
+
+    /// The number of the one here, and whether it is new.
+    fn number(&mut self, place: Place) -> (u32, bool) {
+        let next = self.all.len() as u32;
+        let number = *self.numbers.entry(place).or_insert(next);
+        if number == next {
+            self.all.push(State { place, phases: VecDeque::new(), completes: false });
+        }
+        (number, number == next)
+    }
+
+    fn state(&mut self, mbarrier: u32) -> Option<&mut State> {
+        self.all.get_mut(mbarrier as usize)
+    }
+
+    /// Where the one of this number is.
+    pub(super) fn place(&self, mbarrier: u32) -> Place {
+        self.all.get(mbarrier as usize).map_or(Place { address: 0, block: 0 }, |state| state.place)
+    }
+
+    /// The number for asynchronous accesses that a phase completes.
+    pub(super) fn completed_by(
+        &mut self,
+        copies: &mut Copies,
+        mbarrier: u32,
+        phase: u32,
+        reads: bool,
+        site: SiteId,
+    ) -> u32 {
+        let slot = self.state(mbarrier).and_then(|state| {
+            state.completes = true;
+            state.phase(phase).map(|phase| &mut phase.copies[usize::from(reads)])
+        });
+        match slot {
+            Some(slot) => *slot.get_or_insert_with(|| copies.by_phase(reads, mbarrier, phase, site)),
+            None => copies.by_phase(reads, mbarrier, phase, site),
+        }
+    }
+
+    /// The block of these is gone: nobody waits any more.
+    pub(super) fn end(&mut self, mbarriers: &[u32]) {
+        for mbarrier in mbarriers {
+            if let Some(state) = self.state(*mbarrier) {
+                state.phases.clear();
+            }
+        }
+    }
+}
+
+/// Lanes of a record that do one thing to one mbarrier.
+#[derive(Clone, Copy)]
+struct Party {
+    place: Place,
+    phase: u32,
+    mask: u32,
+}
+
+impl Core {
+    /// The number of the mbarrier here.
+    pub(super) fn mbarrier_at(&mut self, place: Place) -> u32 {
+        let (number, new) = self.mbarriers.number(place);
+        if new && place.is_shared() && !self.ended.contains_key(&place.block) {
+            self.block(place.block).mbarriers.push(number);
+        }
+        number
+    }
+
+    pub(super) fn mbarrier(&mut self, mbarrier: &Mbarrier, record: &Record<'_>, ranks: &[(u8, u32)]) {
+        let geometry = self.geometry();
+        let lanes: Vec<usize> = record.lanes().collect();
+        let mut parties: Vec<Party> = Vec::new();
+        for (rank, phase) in ranks {
+            let place = Place::of(record, usize::from(*rank), geometry);
+            let lane = 1 << lanes.get(usize::from(*rank)).copied().unwrap_or(0);
+            match parties.iter_mut().find(|party| party.place == place && party.phase == *phase) {
+                Some(party) => party.mask |= lane,
+                None => parties.push(Party { place, phase: *phase, mask: lane }),
+            }
+        }
+        for party in parties {
+            self.mbarrier_access(mbarrier, record, party);
+            let number = self.mbarrier_at(party.place);
+            match mbarrier.op {
+                MbarrierOp::Arrive { .. } => self.mbarrier_arrive(mbarrier, record, party, number),
+                MbarrierOp::Wait { .. } if party.phase != 0 => {
+                    self.mbarrier_wait(mbarrier, record, party, number);
+                }
+                MbarrierOp::CopyArrive { .. } => {
+                    if let Some(state) = self.mbarriers.state(number) {
+                        state.completes = true;
+                    }
+                    let end = End::Phase { mbarrier: number, phase: party.phase };
+                    let block = self.blocks.get_mut(&record.block());
+                    let warp = block.and_then(|block| block.warps.get_mut(usize::from(record.warp())));
+                    let Some(groups) = warp.and_then(|warp| warp.groups.as_mut()) else { continue };
+                    for lane in lanes.iter().filter(|lane| party.mask >> **lane & 1 != 0) {
+                        groups.arm(&mut self.copies, *lane, end, SiteId(record.site()));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// The object as memory.
+    fn mbarrier_access(&mut self, mbarrier: &Mbarrier, record: &Record<'_>, party: Party) {
+        let Some(entry) = self.entry(record, Path::Mbarrier) else { return };
+        let (class, scope) = match mbarrier.op {
+            MbarrierOp::Init { .. } | MbarrierOp::Inval => (AccessClass::Write, None),
+            MbarrierOp::Wait { .. } => (AccessClass::Read, Some(Scope::Sys)),
+            _ => (AccessClass::Atomic, Some(Scope::Sys)),
+        };
+        let mut stroke = Stroke { scope, ..Stroke::weak(class, 8, entry) };
+        stroke.entry.single = false;
+        let warp = self.blocks.get(&record.block()).and_then(|b| b.warps.get(usize::from(record.warp())));
+        let alike = warp.is_some_and(|warp| matches!(warp.know, LaneKnow::All(_)));
+        if alike && scope.is_some() {
+            stroke.entry.mask = party.mask;
+            self.element(party.place, stroke);
+            return;
+        }
+        for lane in (0..32).filter(|lane| party.mask >> lane & 1 != 0) {
+            stroke.entry.mask = 1 << lane;
+            self.element(party.place, stroke);
+        }
+    }
+
+    fn mbarrier_arrive(&mut self, mbarrier: &Mbarrier, record: &Record<'_>, party: Party, number: u32) {
+        let (index, warp_index) = (record.block(), record.warp());
+        let home = Home::new(index, self.geometry());
+        let Some(block) = self.blocks.get_mut(&index) else { return };
+        let Some(warp) = block.warps.get_mut(usize::from(warp_index)) else { return };
+        let Some(phase) = self.mbarriers.state(number).and_then(|state| state.phase(party.phase)) else {
+            return;
+        };
+        if mbarrier.order.releases() {
+            let mut know = Know::new(index);
+            warp.hand_on(index, warp_index, party.mask, &mut know);
+            phase.message.add(home, home.reach(mbarrier.scope), &Arc::new(know));
+            warp.time += 1;
+        }
+        if let Some(lanes) = &warp.sync {
+            for (lane, lane_sync) in lanes.iter().enumerate() {
+                if party.mask >> lane & 1 != 0 {
+                    lane_sync.hand_on(home, &mut phase.message);
+                }
+            }
+        }
+    }
+
+    fn mbarrier_wait(&mut self, mbarrier: &Mbarrier, record: &Record<'_>, party: Party, number: u32) {
+        let index = record.block();
+        let home = Home::new(index, self.geometry());
+        let Some(block) = self.blocks.get_mut(&index) else { return };
+        let Some(warp) = block.warps.get_mut(usize::from(record.warp())) else { return };
+        let Some(state) = self.mbarriers.state(number) else { return };
+        let mut know = Know::new(index);
+        if state.completes {
+            know.asynchronous_mut().phases.raise(number, party.phase);
+        }
+        let Some(phase) = state.phase(party.phase) else { return };
+        if mbarrier.order.acquires() {
+            for known in phase.message.eligible(home, home.reach(mbarrier.scope)) {
+                know.join(known);
+            }
+            let (live, know) = (warp.live(), Arc::new(know));
+            warp.know.update(party.mask, live, |own| clock::join(own, &know));
+            return;
+        }
+        let know = Arc::new(know);
+        for lane in (0..32).filter(|lane| party.mask >> lane & 1 != 0) {
+            let pending = &mut warp.lane_sync(lane).pending;
+            pending.join(&phase.message);
+            pending.add(home, Reach::Block, &know);
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Asynchronous copies, mbarriers, and accesses to ranges and tiles.
+//!
+//! A copy logs its issue; its completion is told by the group or the mbarrier that it completes by, which are logged
+//! themselves. An mbarrier operation stands between two tickets, as strong accesses do. A wait is logged behind it, and only
+//! where the phase was complete: a loop that polls gives one record.
+
+use super::access::{Strong, address};
+use super::address::tagged;
+use super::code::Code;
+use super::error::Result;
+use super::order::number;
+use super::pass::{Pass, Values};
+use super::value::{Source, Type, elements, packed, raw, source, wide};
+use crate::abi::{BULK_BITS, SHARED_OFFSET};
+use crate::isa::{AsyncCopy, Completion, CopyBytes, Fill, Mbarrier, MbarrierOp, Space, Tile};
+use crate::ptx::ast::Operand;
+
+const B64: Type<'static> = Type { name: "b64", bits: 64 };
+
+/// Instruments a copy, an asynchronous store or a reduction.
+pub(super) fn copy(mut pass: Pass<'_, '_>, copy: &AsyncCopy) -> Result<()> {
+    let mut code = Code::default();
+    let skip = code.name();
+    pass.guard(&mut code, &skip);
+    let descriptor = copy.bytes == CopyBytes::Descriptor;
+    let a = match copy.to {
+        Space::Global if descriptor => Some(zero(&mut code)),
+        to => place(&pass, &mut code, to, copy.destination, &skip)?,
+    };
+    let (read, written) = match (copy.from, copy.completion) {
+        (None, Completion::Mbarrier(mbarrier)) => {
+            let read = place(&pass, &mut code, copy.to, mbarrier, &skip)?;
+            (read, Some(value(&pass, &mut code, copy)?))
+        }
+        (Some(Space::Global), _) if descriptor => {
+            (Some(zero(&mut code)), Some(bulk_word(&pass, &mut code, copy, &skip)?))
+        }
+        (Some(from), _) => {
+            let read = place(&pass, &mut code, from, copy.source, &skip)?;
+            let written = match copy.bytes {
+                CopyBytes::Limited(most, operand) => Some(limited(&pass, &mut code, most, operand.into())?),
+                _ if copy.bulk => Some(bulk_word(&pass, &mut code, copy, &skip)?),
+                _ => None,
+            };
+            (read, written)
+        }
+        (None, _) => return Err(pass.fault("it has no source")),
+    };
+    if a.is_none() || read.is_none() {
+        return Err(pass.fault("an address of it is private to the thread"));
+    }
+    pass.log(&mut code, &Values { a, read, written, ..Values::default() });
+    code.label(&skip);
+    pass.emit(code);
+    Ok(())
+}
+
+/// The tagged address of an operand.
+fn place(
+    pass: &Pass<'_, '_>,
+    code: &mut Code,
+    space: Space,
+    operand: u8,
+    skip: &str,
+) -> Result<Option<String>> {
+    tagged(code, pass.symbols, pass.target, space, address(pass, operand)?, skip)
+}
+
+fn zero(code: &mut Code) -> String {
+    let temp = code.temp("b64");
+    code.line(format_args!("mov.b64 {temp}, 0"));
+    temp
+}
+
+/// The value that an asynchronous store or reduction takes from registers.
+fn value(pass: &Pass<'_, '_>, code: &mut Code, copy: &AsyncCopy) -> Result<String> {
+    let (operand, ty) = (pass.operand(copy.source.into())?, pass.ty()?);
+    packed(code, &elements(pass.symbols, operand, ty)?, ty.bits, operand.span())
+}
+
+/// Bytes that are read: at most what the operand says, or none where it is a predicate that holds.
+fn limited(pass: &Pass<'_, '_>, code: &mut Code, most: u32, operand: usize) -> Result<String> {
+    let operand = pass.operand(operand)?;
+    let (name, negated) = match operand {
+        Operand::Not(inner, _) => (inner.as_ref(), true),
+        other => (other, false),
+    };
+    if let Operand::Name(word) = name
+        && pass.symbols.is_predicate(word.text)
+    {
+        let bytes = code.temp("b64");
+        let (holds, fails) = if negated { (most, 0) } else { (0, most) };
+        code.line(format_args!("selp.b64 {bytes}, {holds}, {fails}, {}", word.text));
+        return Ok(bytes);
+    }
+    let bytes = size(pass, code, operand)?;
+    code.line(format_args!("min.u64 {bytes}, {bytes}, {most}"));
+    Ok(bytes)
+}
+
+/// An operand that is a number of bytes, of 32 or 64 bits.
+fn size(pass: &Pass<'_, '_>, code: &mut Code, operand: &Operand<'_>) -> Result<String> {
+    let from = source(pass.symbols, operand, B64)?;
+    let bits = match &from {
+        Source::Register(_, bits) => (*bits).min(64),
+        _ => 64,
+    };
+    wide(code, &from, bits, operand.span())
+}
+
+/// `abi::bulk_word`
+fn bulk_word(pass: &Pass<'_, '_>, code: &mut Code, copy: &AsyncCopy, skip: &str) -> Result<String> {
+    let word = match copy.bytes {
+        CopyBytes::Operand(operand) => size(pass, code, pass.operand(operand.into())?)?,
+        _ => zero(code),
+    };
+    code.line(format_args!("and.b64 {word}, {word}, {SHARED_OFFSET:#x}"));
+    if let Completion::Mbarrier(operand) = copy.completion
+        && let Some(mbarrier) = place(pass, code, Space::Shared, operand, skip)?
+    {
+        code.line(format_args!("and.b64 {mbarrier}, {mbarrier}, {SHARED_OFFSET:#x}"));
+        code.line(format_args!("shl.b64 {mbarrier}, {mbarrier}, {BULK_BITS}"));
+        code.line(format_args!("or.b64 {word}, {word}, {mbarrier}"));
+    }
+    if let Some(operand) = copy.multicast {
+        let operand = pass.operand(operand.into())?;
+        let mask = source(pass.symbols, operand, Type { name: "b16", bits: 16 })?;
+        let mask = wide(code, &mask, 16, operand.span())?;
+        code.line(format_args!("shl.b64 {mask}, {mask}, 48"));
+        code.line(format_args!("or.b64 {word}, {word}, {mask}"));
+    }
+    Ok(word)
+}
+
+/// Instruments an mbarrier operation.
+pub(super) fn mbarrier(mut pass: Pass<'_, '_>, mbarrier: &Mbarrier) -> Result<()> {
+    let begun = Strong::begin_at(&mut pass, mbarrier.space, mbarrier.address, |pass, code| {
+        let word = |code: &mut Code, operand: u8| number(pass, code, operand.into());
+        Ok(match mbarrier.op {
+            MbarrierOp::Init { count } => Some(word(code, count)?),
+            MbarrierOp::ExpectTx { bytes } | MbarrierOp::CompleteTx { bytes } => {
+                let bytes = word(code, bytes)?;
+                code.line(format_args!("shl.b64 {bytes}, {bytes}, 32"));
+                Some(bytes)
+            }
+            MbarrierOp::Arrive { count: Some(count), .. } => Some(word(code, count)?),
+            MbarrierOp::Arrive { expect, .. } => {
+                let one = zero(code);
+                if let Some(bytes) = expect {
+                    let bytes = word(code, bytes)?;
+                    code.line(format_args!("shl.b64 {one}, {bytes}, 32"));
+                }
+                code.line(format_args!("add.s64 {one}, {one}, 1"));
+                Some(one)
+            }
+            MbarrierOp::Wait { phase, .. } => Some(size(pass, code, pass.operand(phase.into())?)?),
+            MbarrierOp::Inval | MbarrierOp::CopyArrive { .. } => None,
+        })
+    })?;
+    let Some((mut strong, written)) = begun else { return Ok(()) };
+    let mut read = None;
+    match mbarrier.op {
+        MbarrierOp::Arrive { .. } => {
+            let operand = pass.operand(0)?;
+            let state = match source(pass.symbols, operand, B64)? {
+                Source::Sink => Source::Bits(0),
+                state => state,
+            };
+            read = Some(raw(&mut strong.code, &state, 64, operand.span())?);
+        }
+        MbarrierOp::Wait { .. } => match pass.operand(0)? {
+            Operand::Name(word) if word.text != "_" => strong.only_if(word.text),
+            _ => return Err(pass.fault("the answer of this wait is thrown away")),
+        },
+        _ => {}
+    }
+    strong.end(pass, read, written);
+    Ok(())
+}
+
+/// Instruments a write of a range.
+pub(super) fn fill(mut pass: Pass<'_, '_>, fill: &Fill) -> Result<()> {
+    let mut code = Code::default();
+    let skip = code.name();
+    pass.guard(&mut code, &skip);
+    let Some(a) = place(&pass, &mut code, fill.space, fill.address, &skip)? else { return Ok(()) };
+    let written = match fill.bytes {
+        Some(_) => None,
+        None => Some(size(&pass, &mut code, pass.operand(usize::from(fill.address) + 1)?)?),
+    };
+    pass.log(&mut code, &Values { a: Some(a), written, ..Values::default() });
+    code.label(&skip);
+    pass.emit(code);
+    Ok(())
+}
+
+/// Instruments an access to a tile.
+pub(super) fn tile(mut pass: Pass<'_, '_>, tile: &Tile) -> Result<()> {
+    let mut code = Code::default();
+    let skip = code.name();
+    pass.guard(&mut code, &skip);
+    let Some(a) = place(&pass, &mut code, tile.space, tile.address, &skip)? else { return Ok(()) };
+    let stride = match tile.stride {
+        Some(operand) => number(&pass, &mut code, operand.into())?,
+        None => {
+            let temp = code.temp("b64");
+            code.line(format_args!("mov.b64 {temp}, {}", tile.length));
+            temp
+        }
+    };
+    pass.log(&mut code, &Values { a: Some(a), read: Some(stride), ..Values::default() });
+    code.label(&skip);
+    pass.emit(code);
+    Ok(())
+}
