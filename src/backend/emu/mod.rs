@@ -222,7 +222,9 @@ fn launch_all(
             deadline,
             timeout: options.timeout,
             ring: room.as_ref().map(|(room, control)| room.ring(memory, *control)),
-            weak: weak.clone().filter(|_| options.memory == MemoryOrder::Weak && launch.clusters().size() == 1),
+            weak: weak
+                .clone()
+                .filter(|_| options.memory == MemoryOrder::Weak && launch.clusters().size() == 1),
             schedule: schedule.as_mut().map(|schedule| &mut **schedule as &mut dyn Schedule),
         };
         let mut recorder = Recorder::new(sink);

@@ -401,7 +401,9 @@ impl Orderer {
     /// is no sign that the order is wrong.
     fn follows_a_load(&self, record: &Record<'_>, lanes: u32) -> bool {
         let places = record.lanes().enumerate().filter(|(_, lane)| lanes >> lane & 1 != 0);
-        places.map(|(rank, _)| Place::of(record, rank, self.geometry)).all(|place| self.values.is_loaded(place))
+        places
+            .map(|(rank, _)| Place::of(record, rank, self.geometry))
+            .all(|place| self.values.is_loaded(place))
     }
 
     /// All lanes that no value explains, in lane order.
