@@ -3,7 +3,8 @@
 //! `cargo bench --bench text`. The text is the repository's kernels, repeated; `PTXRACE_BENCH_PTX=FILE` names a real file
 //! instead.
 //!
-//! On one core of a Xeon that other builds shared, in MB of input a second, dropping the tree included: a module of 5.5 MB
+//! MB of input for a second of CPU time (best of many, one core of a Xeon; the time that this bench shows is the clock's, and
+//! longer where others use the machine), dropping the tree included: a module of 5.5 MB
 //! that nvcc 13 made of Thrust's and CUB's sorts and scans with `-lineinfo`, and one of 1.6 MB without:
 //!
 //! | | 5.5 MB | 1.6 MB |

@@ -61,10 +61,7 @@ impl<'a> Parser<'a> {
     /// Records an error at the next token.
     #[cold]
     pub(super) fn fail<T>(&mut self, expected: impl Display) -> Result<T> {
-        let (span, found) = self.next_token();
-        let error = self.error(span, expected, found);
-        self.record(error);
-        Err(Failed)
+        self.fail_with(expected, None, None)
     }
 
     /// Records an error at the next token, with advice.
@@ -75,9 +72,14 @@ impl<'a> Parser<'a> {
         related: Option<(Span, &'static str)>,
         help: Option<String>,
     ) -> Result<T> {
-        let (span, found) = self.next_token();
-        let error = SyntaxError { related, help, ..self.error(span, expected, found) };
-        self.record(error);
+        // What is only counted needs no words: there may be millions.
+        if self.errors.len() < MAX_ERRORS {
+            let (span, found) = self.next_token();
+            let error = SyntaxError { related, help, ..self.error(span, expected, found) };
+            self.record(error);
+        } else {
+            self.more_errors += 1;
+        }
         Err(Failed)
     }
 
