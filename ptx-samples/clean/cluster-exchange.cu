@@ -1,16 +1,17 @@
-// Blocks of a cluster write to each other's shared memory between two cluster barriers.
-#include "../async.cuh"
+// Blocks of a cluster pass numbers round: each thread writes into the shared memory of the next block, and reads what the
+// block before has written. The first cluster barrier makes sure that all blocks have begun, the second orders writes and
+// reads; nobody touches another block's memory after it, so that blocks may end.
+#include <cooperative_groups.h>
+namespace cg = cooperative_groups;
 
-extern "C" __global__ void __cluster_dims__(2, 1, 1) exchange(int* out)
+__global__ void __cluster_dims__(4, 1, 1) pass(const int* in, int* out)
 {
-    __shared__ int slot[32];
-    int t = threadIdx.x;
-    unsigned me = CLUSTER_RANK();
-    slot[t] = -1;
-    CLUSTER_ARRIVE();
-    CLUSTER_WAIT();
-    PEER_STORE(PEER(&slot[t], me ^ 1), t);
-    CLUSTER_ARRIVE();
-    CLUSTER_WAIT();
-    out[me * 32 + t] = slot[31 - t];
+    __shared__ int box[64];
+    cg::cluster_group cluster = cg::this_cluster();
+    unsigned t = threadIdx.x, at = blockIdx.x * 64 + t;
+    cluster.sync();
+    int* next = cluster.map_shared_rank(box, (cluster.block_rank() + 1) % cluster.num_blocks());
+    next[63 - t] = in[at];
+    cluster.sync();
+    out[at] = box[t];
 }

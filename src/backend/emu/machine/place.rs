@@ -62,6 +62,7 @@ fn in_cluster(address: u64, position: &Position) -> (Place, u64) {
 }
 
 /// Addresses as records hold them, and the lanes whose access is logged.
+#[inline]
 pub(super) fn tagged(
     space: Space,
     mask: u32,
