@@ -9,6 +9,7 @@
 //! unit 0, header   lo: site (bits 0..32) | lane mask (32..64)
 //!                  hi: block (0..32) | warp of the block (32..40) | flags (40..48) | units of the record (48..56)
 //! [tickets]        lo: ticket before the operation     hi: ticket after it
+//!                  (before a wait for an mbarrier: the last one that any operation drew)
 //! then, compact    one unit for each of `a`, `read`, `written` that the site logs:
 //!                  lo: value of the first lane         hi: stride as i32 (0..32); lane value = first + rank * stride
 //! or, by lanes     for each active lane in order:

@@ -109,7 +109,7 @@ impl Core {
             && record.a_progression().is_some_and(|(_, s)| s == 0)
         {
             stroke.entry.mask = record.mask();
-            self.elements(access, Place::of(record, 0, self.geometry()), stroke);
+            self.elements(access, Place::of(record, 0, &self.geometry), stroke);
             return;
         }
         let mut mask_at = [0u8; 32];
@@ -120,7 +120,7 @@ impl Core {
             let rank = usize::from(*rank);
             stroke.entry.mask = 1 << mask_at[rank & 31];
             stroke.entry.value = record.written(rank);
-            self.elements(access, Place::of(record, rank, self.geometry()), stroke);
+            self.elements(access, Place::of(record, rank, &self.geometry), stroke);
         }
         if access.writes() && !self.locations.is_empty() {
             for rank in ranks {
@@ -131,7 +131,7 @@ impl Core {
 
     /// A weak store to a strong location breaks its chain and hands on nothing.
     fn weak_write(&mut self, access: &Access, record: &Record<'_>, rank: usize, stroke: Stroke) {
-        let place = Place::of(record, rank, self.geometry());
+        let place = Place::of(record, rank, &self.geometry);
         if !self.locations.contains_key(&place) {
             return;
         }
@@ -146,7 +146,7 @@ impl Core {
         for rank in ranks {
             let rank = usize::from(*rank);
             let lane = record.lanes().nth(rank).unwrap_or(0);
-            let place = Place::of(record, rank, self.geometry());
+            let place = Place::of(record, rank, &self.geometry);
             let reads = access.kind != AccessKind::Store;
             let mut inherited = None;
             if reads {
@@ -203,7 +203,7 @@ impl Core {
             location.note_observer(order, reader, stroke.entry.time);
         }
         let events = self.events;
-        let home = Home::new(index, self.geometry());
+        let home = Home::new(index, self.geometry);
         let reach = home.reach(scope);
         let block = self.block(index);
         if writer != reader {
@@ -271,7 +271,7 @@ impl Core {
         inherited: Option<Message>,
     ) {
         let (index, warp_index) = (record.block(), record.warp());
-        let home = Home::new(index, self.geometry());
+        let home = Home::new(index, self.geometry);
         let reach = home.reach(access.scope.unwrap_or(Scope::Cta));
         let Some(warp) = self.block(index).warps.get_mut(usize::from(warp_index)) else { return };
         let mut message = Message::default();
@@ -316,7 +316,7 @@ impl Core {
     ) -> Option<Write> {
         let (index, warp_index) = (record.block(), record.warp());
         let thread = self.thread(index, warp_index, lane as u8);
-        let geometry = self.geometry();
+        let geometry = self.geometry;
         let warp = self.block(index).warps.get(usize::from(warp_index))?;
         let know = warp.lane_know(index, warp_index, lane);
         let fenced_elsewhere =
@@ -332,7 +332,7 @@ impl Core {
             scope: stroke.scope,
             rmw: access.is_rmw(),
             marking: access.marking,
-            witness: witness(stroke, thread, Place::of(record, rank, geometry).address, stroke.class),
+            witness: witness(stroke, thread, Place::of(record, rank, &geometry).address, stroke.class),
             fenced_elsewhere,
         })
     }
@@ -385,8 +385,7 @@ impl Core {
     fn word(&mut self, word: u64, key: Key, stroke: Stroke, place: Place) {
         let entry = stroke.entry;
         if place.is_shared() && place.block != entry.block {
-            self.peer_word(word, key, stroke, place);
-            return;
+            return self.peer_word(word, key, stroke, place);
         }
         let Some(block) = self.blocks.get_mut(&entry.block) else { return };
         let shadow = if place.is_shared() { &mut block.shared } else { &mut self.global };
@@ -419,6 +418,7 @@ impl Core {
     }
 
     /// A word in the shared memory of another block of the cluster.
+    #[cold]
     fn peer_word(&mut self, word: u64, key: Key, stroke: Stroke, place: Place) {
         let entry = stroke.entry;
         if let Some(end) = self.ended.get(&place.block) {

@@ -56,7 +56,7 @@ impl Core {
             };
             let entry = Entry { mask: 1 << lane, ..entry };
             self.source(copy, record, rank, read, Entry { order: number(&reads, lane), ..entry });
-            let to = Place::of(record, rank, self.geometry());
+            let to = Place::of(record, rank, &self.geometry);
             self.destination(
                 copy,
                 record,
@@ -95,7 +95,7 @@ impl Core {
         if copy.from.is_none() || bytes == 0 {
             return;
         }
-        let from = Place::new(record.read(rank).unwrap_or(0), record.block(), self.geometry());
+        let from = Place::new(record.read(rank).unwrap_or(0), record.block(), &self.geometry);
         let entry = Entry { single: false, ..entry };
         self.range(from, bytes.into(), Stroke::weak(AccessClass::Read, ELEMENT, entry));
     }
@@ -178,7 +178,7 @@ impl Core {
         for (rank, lane) in record.lanes().enumerate() {
             let bytes = fill.bytes.map_or_else(|| record.written(rank).unwrap_or(0), u64::from);
             let entry = Entry { mask: 1 << lane, single: false, ..entry };
-            let place = Place::of(record, rank, self.geometry());
+            let place = Place::of(record, rank, &self.geometry);
             self.range(place, bytes, Stroke::weak(AccessClass::Write, ELEMENT, entry));
         }
     }
@@ -186,7 +186,7 @@ impl Core {
     /// Every lane of the warp may touch any element, so that all of them have to know what comes before.
     pub(super) fn tile(&mut self, tile: &Tile, record: &Record<'_>) {
         let Some(entry) = self.entry(record, Path::Tile) else { return };
-        let (base, stride) = (Place::of(record, 0, self.geometry()), record.read(0).unwrap_or(0));
+        let (base, stride) = (Place::of(record, 0, &self.geometry), record.read(0).unwrap_or(0));
         let bytes = |elements: u64| elements.wrapping_mul(tile.element_bits.into()).div_ceil(8);
         let class = if tile.store { AccessClass::Write } else { AccessClass::Read };
         // Lanes hold the same elements of matrices of one shape.

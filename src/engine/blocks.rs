@@ -39,7 +39,7 @@ impl Core {
 
     pub(super) fn cluster_arrive(&mut self, arrival: Arrival, release: bool) {
         let Arrival { block: index, warp: warp_index, mask, .. } = arrival;
-        let geometry = self.geometry();
+        let geometry = self.geometry;
         let home = Home::new(index, geometry);
         let cluster = geometry.cluster(index);
         let mut know = std::mem::take(&mut self.cluster(cluster).arriving);
@@ -70,7 +70,7 @@ impl Core {
     }
 
     pub(super) fn cluster_wait(&mut self, index: u32, warp: u8, mask: u32) {
-        let cluster = self.geometry().cluster(index);
+        let cluster = self.geometry.cluster(index);
         let know = Arc::clone(&self.cluster(cluster).done);
         let Some(warp) = self.block(index).warps.get_mut(usize::from(warp)) else { return };
         let live = warp.live();
@@ -85,7 +85,7 @@ impl Core {
             self.locations.remove(place);
         }
         self.mbarriers.end(&block.mbarriers);
-        if !self.geometry().has_clusters() {
+        if !self.geometry.has_clusters() {
             return;
         }
         self.ended.insert(index, end);

@@ -162,6 +162,7 @@ impl Clock {
     }
 
     /// Lanes of `mask` that are known up to `time`.
+    #[inline]
     pub(super) fn known(&self, block: u32, warp: u8, mask: u32, time: Time) -> u32 {
         let Ok(at) = self.find(block) else { return 0 };
         let clock = &self.blocks[at].1;

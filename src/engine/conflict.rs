@@ -31,6 +31,7 @@ pub(super) struct Shared<'s> {
 
 /// Checks an access against a cell and puts it there; gives how many entries were lost.
 #[expect(clippy::too_many_arguments, reason = "one call, all of it state of one access")]
+#[inline]
 pub(super) fn touch(
     shadow: &mut Shadow,
     word: u64,
@@ -75,6 +76,7 @@ pub(super) struct Viewer<'v> {
 impl Viewer<'_> {
     /// Lanes of an earlier entry that precede the access in base causality. An earlier access of a lane that takes part in
     /// the new one precedes it by program order.
+    #[inline]
     pub(super) fn preceding(self, earlier: &Entry, now: &Entry) -> u32 {
         if earlier.launch != now.launch {
             let after = self.launch.and_then(|launch| launch.after.get(earlier.launch as usize));
@@ -85,15 +87,23 @@ impl Viewer<'_> {
     }
 
     /// The same without program order, in one launch.
+    #[inline]
     pub(super) fn known(self, earlier: &Entry, now: &Entry) -> u32 {
         self.before(earlier, now, 0)
     }
 
+    #[inline]
     fn before(self, earlier: &Entry, now: &Entry, own: u32) -> u32 {
         if earlier.path.is_direct() && now.path != Path::Bulk {
             let known = self.know.clock.known(earlier.block, earlier.warp, earlier.mask, earlier.time);
             return known | earlier.mask & own;
         }
+        self.indirect(earlier, now, own)
+    }
+
+    /// The same where program order and clocks do not say all.
+    #[inline(never)]
+    fn indirect(self, earlier: &Entry, now: &Entry, own: u32) -> u32 {
         let causal = self.causal(earlier, own);
         if causal == 0 || now.path != Path::Bulk || earlier.path == Path::Bulk {
             return causal;
@@ -145,6 +155,7 @@ pub(super) fn includes(scope: Scope, from: ThreadId, to: ThreadId, launch: Optio
     }
 }
 
+#[inline]
 fn check(
     cell: &Cell,
     judge: &Judge<'_>,

@@ -133,11 +133,11 @@ impl Core {
     }
 
     pub(super) fn mbarrier(&mut self, mbarrier: &Mbarrier, record: &Record<'_>, ranks: &[(u8, u32)]) {
-        let geometry = self.geometry();
+        let geometry = self.geometry;
         let lanes: Vec<usize> = record.lanes().collect();
         let mut parties: Vec<Party> = Vec::new();
         for (rank, phase) in ranks {
-            let place = Place::of(record, usize::from(*rank), geometry);
+            let place = Place::of(record, usize::from(*rank), &geometry);
             let lane = 1 << lanes.get(usize::from(*rank)).copied().unwrap_or(0);
             match parties.iter_mut().find(|party| party.place == place && party.phase == *phase) {
                 Some(party) => party.mask |= lane,
@@ -194,7 +194,7 @@ impl Core {
 
     fn mbarrier_arrive(&mut self, mbarrier: &Mbarrier, record: &Record<'_>, party: Party, number: u32) {
         let (index, warp_index) = (record.block(), record.warp());
-        let home = Home::new(index, self.geometry());
+        let home = Home::new(index, self.geometry);
         let Some(block) = self.blocks.get_mut(&index) else { return };
         let Some(warp) = block.warps.get_mut(usize::from(warp_index)) else { return };
         let Some(phase) = self.mbarriers.state(number).and_then(|state| state.phase(party.phase)) else {
@@ -217,7 +217,7 @@ impl Core {
 
     fn mbarrier_wait(&mut self, mbarrier: &Mbarrier, record: &Record<'_>, party: Party, number: u32) {
         let index = record.block();
-        let home = Home::new(index, self.geometry());
+        let home = Home::new(index, self.geometry);
         let Some(block) = self.blocks.get_mut(&index) else { return };
         let Some(warp) = block.warps.get_mut(usize::from(record.warp())) else { return };
         let Some(state) = self.mbarriers.state(number) else { return };

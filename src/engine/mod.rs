@@ -175,6 +175,8 @@ struct Core {
     roles: Vec<Role>,
     launches: Vec<Launch>,
     current: u32,
+    /// Of the current launch.
+    geometry: Geometry,
     blocks: FxHashMap<u32, thread::Block>,
     global: shadow::Shadow,
     locations: sync::Locations,
@@ -210,6 +212,7 @@ impl Core {
             sites,
             launches: launches(plan),
             current: 0,
+            geometry: Geometry::new(1),
             blocks: FxHashMap::default(),
             global: shadow::Shadow::default(),
             locations: sync::Locations::default(),
@@ -239,7 +242,8 @@ impl Core {
         {
             self.global.clear();
         }
-        self.launches.get(index as usize).map_or(Geometry::new(1), |launch| launch.geometry)
+        self.geometry = self.launches.get(index as usize).map_or(Geometry::new(1), |launch| launch.geometry);
+        self.geometry
     }
 
     fn end(&mut self, unseen_order: bool) {
@@ -255,23 +259,19 @@ impl Core {
         }
     }
 
-    fn geometry(&self) -> Geometry {
-        self.launches.get(self.current as usize).map_or(Geometry::new(1), |launch| launch.geometry)
-    }
-
     fn thread(&self, block: u32, warp: u8, lane: u8) -> ThreadId {
         ThreadId { launch: self.current, block, warp, lane }
     }
 
     fn block(&mut self, index: u32) -> &mut thread::Block {
-        let geometry = self.geometry();
+        let geometry = self.geometry;
         self.blocks.entry(index).or_insert_with(|| thread::Block::new(index, geometry))
     }
 
     fn fence(&mut self, record: &crate::abi::Record<'_>) {
         let Some(Role::Fence(fence)) = self.roles.get(record.site() as usize).copied() else { return };
         let (index, warp_index, events) = (record.block(), record.warp(), self.events);
-        let home = sync::Home::new(index, self.geometry());
+        let home = sync::Home::new(index, self.geometry);
         let (reach, wide) = (home.reach(fence.scope), sync::is_wide(fence.scope));
         let block = self.block(index);
         let Some(warp) = block.warps.get_mut(usize::from(warp_index)) else { return };

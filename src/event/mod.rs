@@ -28,26 +28,34 @@ pub struct Place {
 
 impl Place {
     /// Whether it is in shared memory.
+    #[inline]
     pub fn is_shared(self) -> bool {
         Tagged(self.address).is_shared()
     }
 
     /// Where a thread of `block` acts that logged this tagged address. The shared memory of another block of the cluster is
     /// that block's own place.
-    pub fn new(address: u64, block: u32, geometry: Geometry) -> Self {
+    #[inline]
+    pub fn new(address: u64, block: u32, geometry: &Geometry) -> Self {
         if !Tagged(address).is_shared() {
             return Self { address, block: 0 };
         }
         if address & PEER == 0 {
             return Self { address, block };
         }
+        Self::of_peer(address, block, geometry)
+    }
+
+    #[cold]
+    fn of_peer(address: u64, block: u32, geometry: &Geometry) -> Self {
         let rank = (address & (PEER - 1)) >> SHARED_OFFSET.count_ones();
         let peer = geometry.peer(block, rank as u32).unwrap_or(block);
         Self { address: TAG_SHARED | address & SHARED_OFFSET, block: peer }
     }
 
     /// Where the lane of this rank acts.
-    pub fn of(record: &Record<'_>, rank: usize, geometry: Geometry) -> Self {
+    #[inline]
+    pub fn of(record: &Record<'_>, rank: usize, geometry: &Geometry) -> Self {
         Self::new(record.a(rank), record.block(), geometry)
     }
 }

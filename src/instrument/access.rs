@@ -109,14 +109,15 @@ impl Strong {
         access: &Access,
         more: impl FnOnce(&mut Pass<'_, '_>, &mut Code) -> Result<T>,
     ) -> Result<Option<(Self, T)>> {
-        Self::begin_at(pass, access.space, access.address, more)
+        Self::begin_at(pass, access.space, access.address, |pass, code| pass.ticket(code), more)
     }
 
-    /// The frame for any operation with an address.
+    /// The frame for any operation with an address, with the way to its first ticket.
     pub(super) fn begin_at<T>(
         pass: &mut Pass<'_, '_>,
         space: Space,
         operand: u8,
+        ticket: impl FnOnce(&mut Pass<'_, '_>, &mut Code) -> String,
         more: impl FnOnce(&mut Pass<'_, '_>, &mut Code) -> Result<T>,
     ) -> Result<Option<(Self, T)>> {
         let mut code = Code::default();
@@ -134,7 +135,7 @@ impl Strong {
             code.line(format_args!("mov.pred {logs}, -1"));
         }
         let extra = more(pass, &mut code)?;
-        let before = pass.ticket(&mut code);
+        let before = ticket(pass, &mut code);
         if logs.is_some() {
             code.label(&skip);
         }

@@ -134,7 +134,11 @@ fn bulk_word(pass: &Pass<'_, '_>, code: &mut Code, copy: &AsyncCopy, skip: &str)
 
 /// Instruments an mbarrier operation.
 pub(super) fn mbarrier(mut pass: Pass<'_, '_>, mbarrier: &Mbarrier) -> Result<()> {
-    let begun = Strong::begin_at(&mut pass, mbarrier.space, mbarrier.address, |pass, code| {
+    let waits = matches!(mbarrier.op, MbarrierOp::Wait { .. });
+    let ticket = |pass: &mut Pass<'_, '_>, code: &mut Code| {
+        if waits { pass.last_ticket(code) } else { pass.ticket(code) }
+    };
+    let begun = Strong::begin_at(&mut pass, mbarrier.space, mbarrier.address, ticket, |pass, code| {
         let word = |code: &mut Code, operand: u8| number(pass, code, operand.into());
         Ok(match mbarrier.op {
             MbarrierOp::Init { count } => Some(word(code, count)?),

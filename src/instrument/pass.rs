@@ -63,6 +63,13 @@ impl<'p, 'a> Pass<'p, 'a> {
         ticket
     }
 
+    /// Gives the last ticket drawn so far.
+    pub(super) fn last_ticket(&mut self, code: &mut Code) -> String {
+        let ticket = code.temp("b64");
+        code.line(format_args!("call.uni ({ticket}), {}", self.runtime.last_ticket()));
+        ticket
+    }
+
     /// Puts the code in.
     pub(super) fn emit(&mut self, code: Code) {
         let (before, behind) = code.finish();

@@ -10,6 +10,11 @@ use crate::abi::{BY_LANES, HAS_A, HAS_READ, HAS_TICKETS, HAS_WRITTEN, LAP, Paylo
 
 const CONTROL: &str = include_str!("runtime/control.ptx");
 const TICKET: &str = include_str!("runtime/ticket.ptx");
+/// Takes a ticket.
+const DRAW: &str = "\tatom.global.add.u64 %ticket, [%c+$TICKETS], 1;\n";
+/// Looks which was the last to be taken: a wait that is asked again and again must not take one each time, since no record
+/// would say what became of it.
+const LOOK: &str = "\tld.volatile.global.u64 %ticket, [%c+$TICKETS];\n\tadd.s64 %ticket, %ticket, -1;\n";
 const REGISTERS: &str = include_str!("runtime/registers.ptx");
 const GROUP: &str = include_str!("runtime/group.ptx");
 const SAME_TICKET: &str = include_str!("runtime/same_ticket.ptx");
@@ -41,6 +46,7 @@ pub(super) struct Runtime {
     /// With the names of the functions that log them.
     payloads: Vec<(Payload, String)>,
     tickets: bool,
+    looks: bool,
 }
 
 impl Runtime {
@@ -60,13 +66,23 @@ impl Runtime {
         "__ptxrace_ticket"
     }
 
+    /// The name of the function that gives the last ticket drawn so far, which is needed then.
+    pub(super) fn last_ticket(&mut self) -> &'static str {
+        self.looks = true;
+        "__ptxrace_last_ticket"
+    }
+
     /// The text of all that is needed.
     pub(super) fn text(&self, target: Target, mode: CallMode) -> String {
         let mut text = String::from(CONTROL);
         let mut names = Vec::new();
         if self.tickets {
-            text.push_str(TICKET);
+            text.push_str(&TICKET.replace("$NAME", "__ptxrace_ticket").replace("$GET", DRAW));
             names.push("__ptxrace_ticket".to_owned());
+        }
+        if self.looks {
+            text.push_str(&TICKET.replace("$NAME", "__ptxrace_last_ticket").replace("$GET", LOOK));
+            names.push("__ptxrace_last_ticket".to_owned());
         }
         if !self.payloads.is_empty() {
             text.push_str(&alone());

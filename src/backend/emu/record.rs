@@ -55,6 +55,11 @@ impl<'s> Recorder<'s> {
         ticket
     }
 
+    /// The last ticket drawn so far, if the site takes any.
+    pub(super) fn last_ticket(&self, site: LoggedSite) -> u64 {
+        if site.payload.tickets { self.ticket - 1 } else { 0 }
+    }
+
     /// Writes the record of `site` with the values in `a`, `read` and `written`.
     pub(super) fn write(&mut self, site: LoggedSite, mask: u32, who: Who, tickets: (u64, u64)) {
         if mask == 0 {

@@ -25,7 +25,7 @@ impl Orderer {
             if lanes >> lane & 1 == 0 {
                 continue;
             }
-            let place = Place::of(record, rank, self.geometry);
+            let place = Place::of(record, rank, &self.geometry);
             let word = record.written(rank).unwrap_or(0);
             let (count, bytes) = (word as u32, (word >> 32) as u32);
             let all = &mut self.mbarriers;
@@ -74,14 +74,14 @@ impl Orderer {
                     CopyBytes::Operand(_) => bulk_parts(record.written(rank).unwrap_or(0)).0,
                     CopyBytes::Descriptor => 0,
                 };
-                self.note_copied(Place::of(record, rank, self.geometry), bytes);
+                self.note_copied(Place::of(record, rank, &self.geometry), bytes);
             }
             handler.event(Event::Copy { record: *record, targets: &[] });
             return;
         }
         let mut targets: SmallVec<[Target; 4]> = SmallVec::new();
         for rank in 0..record.mask().count_ones() as usize {
-            let to = Place::of(record, rank, self.geometry);
+            let to = Place::of(record, rank, &self.geometry);
             let written = record.written(rank).unwrap_or(0);
             let mut add = |orderer: &mut Self, to: Place, mbarrier: Place, bytes: u32| {
                 if copy.bytes == CopyBytes::Descriptor {
@@ -93,7 +93,7 @@ impl Orderer {
                 targets.push(Target { rank: rank as u8, to, bytes, mbarrier, phase });
             };
             if copy.from.is_none() {
-                let mbarrier = Place::new(record.read(rank).unwrap_or(0), record.block(), self.geometry);
+                let mbarrier = Place::new(record.read(rank).unwrap_or(0), record.block(), &self.geometry);
                 let CopyBytes::Static(bytes) = copy.bytes else { continue };
                 add(self, to, mbarrier, bytes);
                 continue;

@@ -34,7 +34,7 @@ use super::values::Values;
 use super::{Arrival, Event, Geometry, Handler, Place};
 use crate::abi::{DecodeError, Record, Tagged, Unit, decode};
 use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
-use crate::isa::{self, Access, AsyncCopy, BarrierKind, Mbarrier};
+use crate::isa::{self, Access, AsyncCopy, BarrierKind, Mbarrier, MbarrierOp};
 
 /// What replay needs to know of a site.
 #[derive(Clone, Copy, Debug)]
@@ -242,7 +242,10 @@ impl Orderer {
             return Replayed::Done;
         };
         if let Some((before, after)) = record.tickets() {
-            self.watermark.note(before);
+            // A wait only looked at the ticket before it, which another operation has.
+            if !matches!(role, Role::Mbarrier(Mbarrier { op: MbarrierOp::Wait { .. }, .. })) {
+                self.watermark.note(before);
+            }
             self.watermark.note(after);
         }
         match role {
@@ -309,7 +312,7 @@ impl Orderer {
         let whole = access.count == 1;
         for (rank, _) in record.lanes().enumerate() {
             let value = if whole { record.written(rank) } else { None };
-            self.values.set_weak(Place::of(record, rank, self.geometry), value);
+            self.values.set_weak(Place::of(record, rank, &self.geometry), value);
         }
         self.stalled = false;
     }

@@ -117,7 +117,7 @@ impl Orderer {
             let rank_index = usize::from(rank);
             // A failed compare-and-swap and a load leave the value as it was.
             let left = record.written(rank_index).or(record.read(rank_index));
-            let place = Place::of(record, rank_index, self.geometry);
+            let place = Place::of(record, rank_index, &self.geometry);
             if access.writes() {
                 self.values.set(place, left);
             } else {
@@ -151,12 +151,12 @@ impl Orderer {
         };
         for (index, rank) in pending.iter().enumerate() {
             let rank = usize::from(*rank);
-            let place = Place::of(record, rank, self.geometry);
+            let place = Place::of(record, rank, &self.geometry);
             let (read, written) = (record.read(rank), record.written(rank));
             let others = || {
                 let others = pending.iter().map(|other| usize::from(*other));
                 others
-                    .filter(move |other| *other != rank && Place::of(record, *other, self.geometry) == place)
+                    .filter(move |other| *other != rank && Place::of(record, *other, &self.geometry) == place)
             };
             match self.values.current(place) {
                 Some(value) if Some(value) == read => {
@@ -274,7 +274,7 @@ impl Orderer {
         let Some(record) = self.record(&first, candidate) else { return };
         let mut origins: SmallVec<[(Place, u64); 1]> = SmallVec::new();
         for (rank, lane) in record.lanes().enumerate() {
-            let place = Place::of(&record, rank, self.geometry);
+            let place = Place::of(&record, rank, &self.geometry);
             let unknown = candidate.left >> lane & 1 != 0
                 && self.values.current(place).is_none()
                 && origins.iter().all(|(known, _)| *known != place);
@@ -317,7 +317,7 @@ impl Orderer {
             let Some(record) = self.record(key, candidate) else { continue };
             for (rank, lane) in record.lanes().enumerate() {
                 let read = record.read(rank).filter(|_| candidate.left >> lane & 1 != 0);
-                wanted.extend(read.map(|read| (Place::of(&record, rank, self.geometry), read)));
+                wanted.extend(read.map(|read| (Place::of(&record, rank, &self.geometry), read)));
             }
         }
         wanted
@@ -333,7 +333,7 @@ impl Orderer {
                 continue;
             }
             for (rank, lane) in record.lanes().enumerate() {
-                let place = Place::of(&record, rank, self.geometry);
+                let place = Place::of(&record, rank, &self.geometry);
                 if let Some(written) = record.written(rank)
                     && candidate.left >> lane & 1 != 0
                     && record.read(rank) != Some(written)
@@ -402,7 +402,7 @@ impl Orderer {
     fn follows_a_load(&self, record: &Record<'_>, lanes: u32) -> bool {
         let places = record.lanes().enumerate().filter(|(_, lane)| lanes >> lane & 1 != 0);
         places
-            .map(|(rank, _)| Place::of(record, rank, self.geometry))
+            .map(|(rank, _)| Place::of(record, rank, &self.geometry))
             .all(|place| self.values.is_loaded(place))
     }
 
@@ -412,7 +412,7 @@ impl Orderer {
             if left >> lane & 1 != 0 && !ranks.contains(&(rank as u8)) {
                 // A stale load says nothing of what the place holds now.
                 if access.writes() {
-                    self.values.set(Place::of(record, rank, self.geometry), record.written(rank));
+                    self.values.set(Place::of(record, rank, &self.geometry), record.written(rank));
                 }
                 ranks.push(rank as u8);
             }

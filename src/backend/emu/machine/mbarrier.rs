@@ -38,7 +38,12 @@ impl Core<'_> {
             None => 0,
         };
         let site = site.filter(|_| logged != 0);
-        let before = site.map_or(0, |site| self.recorder.draw(site));
+        let waits = matches!(code.action, MbarrierAction::Wait { .. });
+        // A wait that is asked again and again takes no ticket before it.
+        let before = site.map_or(0, |site| match waits {
+            true => self.recorder.last_ticket(site),
+            false => self.recorder.draw(site),
+        });
         let (count, expect) = match &code.action {
             MbarrierAction::Init(count) => (Some(*count), None),
             MbarrierAction::Arrive { count, expect, .. } => (*count, *expect),
@@ -105,7 +110,6 @@ impl Core<'_> {
             MbarrierAction::CopyArrive { .. } => self.arrive_after_copies(block, warp, mask, &states)?,
             _ => {}
         }
-        let waits = matches!(code.action, MbarrierAction::Wait { .. });
         let logged = if waits { logged & done } else { logged };
         if let (Some(site), true) = (site, logged != 0) {
             let recorder = &mut self.recorder;
