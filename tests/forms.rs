@@ -2,7 +2,7 @@
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,23 +12,26 @@ use ptxrace::isa::classify;
 use ptxrace::ptx::ast::{Block, Statement};
 use ptxrace::ptx::parse;
 
-/// Each form with its effect, sorted, once.
+/// Each form with its effects, sorted: more than one where the kinds of operands decide.
 fn listing(text: &str) -> String {
     let parsed = parse(text);
-    let mut forms = BTreeMap::new();
+    let mut forms: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for function in parsed.module.functions() {
         if let Some(body) = &function.body {
             block(body, &mut forms);
         }
     }
     let mut out = String::new();
-    for (form, effect) in forms {
-        let _ = writeln!(out, "{form}\n    {effect}");
+    for (form, effects) in forms {
+        let _ = writeln!(out, "{form}");
+        for effect in effects {
+            let _ = writeln!(out, "    {effect}");
+        }
     }
     out
 }
 
-fn block(body: &Block<'_>, forms: &mut BTreeMap<String, String>) {
+fn block(body: &Block<'_>, forms: &mut BTreeMap<String, BTreeSet<String>>) {
     for statement in &body.statements {
         match statement {
             Statement::Block(inner) => block(inner, forms),
@@ -39,7 +42,7 @@ fn block(body: &Block<'_>, forms: &mut BTreeMap<String, String>) {
                     let _ = write!(effect, ", but `.{}` is not known", word.text);
                 }
                 let form = format!("{} /{}", instruction.full_opcode(), instruction.operands.len());
-                forms.insert(form, effect);
+                forms.entry(form).or_default().insert(effect);
             }
             _ => {}
         }
@@ -70,6 +73,10 @@ fn main() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/forms/isa");
     let entries = fs::read_dir(folder).expect("the forms");
     let mut files: Vec<PathBuf> = entries.map(|entry| entry.expect("an entry").path()).collect();
+    for listing in files.iter().filter(|path| path.extension().is_some_and(|extension| extension == "txt")) {
+        let source = listing.with_extension("").with_extension("ptx");
+        assert!(source.exists(), "{} has no forms", listing.display());
+    }
     files.retain(|path| path.extension().is_some_and(|extension| extension == "ptx"));
     files.sort();
     assert!(files.len() >= 6, "only {} files of forms", files.len());

@@ -48,6 +48,8 @@ impl Stroke {
 
 /// Elements that a range may be met by: none is larger.
 const LARGEST: u64 = 16;
+/// A power of two that no block's shared memory reaches.
+const LARGEST_SHARED: u64 = 1 << 18;
 
 impl Core {
     /// Handles lanes of an access record, in the order of `ranks`.
@@ -349,7 +351,7 @@ impl Core {
         let address = place.address;
         let bytes = u64::from(stroke.element);
         let first = address / WORD;
-        let last = (address + bytes.max(1) - 1) / WORD;
+        let last = address.saturating_add(bytes.max(1) - 1) / WORD;
         for word in first..=last {
             let start = address.wrapping_sub(word * WORD).cast_signed();
             let key = Key {
@@ -366,11 +368,15 @@ impl Core {
     /// An access to a range. Seen from each word it is as large as an element there can be, so that it takes the place of
     /// whatever lies within.
     pub(super) fn range(&mut self, place: Place, bytes: u64, stroke: Stroke) {
-        let (begin, end) = (place.address, place.address.saturating_add(bytes));
+        let (begin, mut end) = (place.address, place.address.saturating_add(bytes));
+        if place.is_shared() {
+            // No block has more; what says so faults.
+            end = end.min(begin | (LARGEST_SHARED - 1));
+        }
         for word in begin / WORD..end.div_ceil(WORD) {
             let at = word * WORD;
             let start = begin.max(at.saturating_sub(LARGEST));
-            let stop = end.min(at + WORD + LARGEST);
+            let stop = end.min(at.saturating_add(WORD + LARGEST));
             let key = Key {
                 class: stroke.class,
                 scope: stroke.scope,

@@ -179,6 +179,10 @@ impl Core {
             let bytes = fill.bytes.map_or_else(|| record.written(rank).unwrap_or(0), u64::from);
             let entry = Entry { mask: 1 << lane, single: false, ..entry };
             let place = Place::of(record, rank, &self.geometry);
+            if fill.bytes.is_none() && !place.is_shared() {
+                // `st.bulk` writes shared memory only; elsewhere it faults.
+                continue;
+            }
             self.range(place, bytes, Stroke::weak(AccessClass::Write, ELEMENT, entry));
         }
     }

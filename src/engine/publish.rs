@@ -57,8 +57,10 @@ pub(super) fn explain(
         let reader = seen.read.thread;
         let before = reader == later.thread
             || know.clock.known(reader.block, reader.warp, 1 << reader.lane, seen.time) != 0;
-        // A flag does not publish itself.
-        let itself = seen.place.address == address || sites.contains(&seen.read.site);
+        // A flag does not publish itself, nor a part of itself.
+        let flag = seen.place.address..seen.place.address.saturating_add(seen.read.bytes.into());
+        let itself =
+            seen.place.address == address || flag.contains(&address) || sites.contains(&seen.read.site);
         if !before || reader == earlier.thread || itself {
             continue;
         }

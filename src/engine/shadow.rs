@@ -158,8 +158,10 @@ impl Group {
     /// Whether one of the latest entries stands for a read as well: those lanes have read by then, or others did by the same
     /// instruction, and they are added.
     fn has_read(&mut self, entry: &Entry) -> bool {
+        // Copies of one warp are told apart by the group or phase they complete with.
         let of_warp = |e: &&mut Entry| {
             (e.launch, e.block, e.warp, e.time) == (entry.launch, entry.block, entry.warp, entry.time)
+                && (!entry.path.is_asynchronous() || e.order == entry.order)
         };
         for same in self.entries.iter_mut().rev().take(LANES).filter(of_warp) {
             if same.site == entry.site || entry.mask & !same.mask == 0 {

@@ -1,8 +1,9 @@
 //! What asynchronous operations, mbarriers, clusters, proxies and matrix tiles are, and how they are read.
 //!
 //! Shapes and defaults are those of the PTX ISA 9.0: `mbarrier.arrive` is `.release.cta`, its waits are `.acquire.cta`,
-//! `barrier.cluster.arrive` is `.release` and its wait `.acquire`. An operation is *issued* by its instruction and
-//! *completes* later, by a group of the issuing thread or by an mbarrier.
+//! `barrier.cluster.arrive` is `.release` and its wait `.acquire`. Only the scope of an mbarrier
+//! operation that names none is taken for `.cluster`, since remote arrivals leave it out. An operation is *issued* by its
+//! instruction and *completes* later, by a group of the issuing thread or by an mbarrier.
 
 use super::classify::{Classified, certain, op_of, scope_of, space_of, unordered};
 use super::{AtomOp, Effect, Order, Scope, Space};
@@ -505,7 +506,7 @@ pub(super) fn proxy_fence<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
     Classified { effect: Effect::ProxyFence(fence), unknown }
 }
 
-/// `st.bulk [a], bytes, 0`; `discard.global.L2 [a], 128`; `tensormap.replace... [a], ...`
+/// `st.bulk [a], bytes, 0`; `discard.global.L2 [a], 128`
 pub(super) fn fill<'a>(instruction: &Instruction<'a>, bytes: Option<u32>) -> Classified<'a> {
     if !instruction.operands.first().is_some_and(is_address) {
         return certain(Effect::Unknown);
@@ -551,7 +552,8 @@ pub(super) fn tile<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
 fn shape(word: &str) -> Option<(u8, u8, u8)> {
     let (m, rest) = word.strip_prefix('m')?.split_once('n')?;
     let (n, k) = rest.split_once('k')?;
-    Some((m.parse().ok()?, n.parse().ok()?, k.parse().ok()?))
+    let size = |text: &str| text.parse::<u8>().ok().filter(|size| *size > 0);
+    Some((size(m)?, size(n)?, size(k)?))
 }
 
 fn element_bits(word: &str) -> Option<u8> {

@@ -189,7 +189,7 @@ const ROWS: &[Row] = &[
     row("szext", Pure),
     row("tanh", Pure),
     orders("tcgen05", "a tensor memory operation"),
-    touches("tensormap", "a tensor map update"),
+    orders("tensormap", "a tensor map update"),
     row("testp", Pure),
     touches("tex", "a texture read"),
     touches("tld4", "a texture read"),

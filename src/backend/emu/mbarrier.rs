@@ -68,6 +68,9 @@ impl Mbarrier {
         if count == 0 || count > self.pending {
             return Err(format!("gets {count} arrivals, where it expects {} more", self.pending));
         }
+        if drop && count > self.expected {
+            return Err(format!("drops {count} arrivals, where it expects {} from now on", self.expected));
+        }
         self.pending -= count;
         if drop {
             self.expected -= count;

@@ -116,7 +116,7 @@ impl Orderer {
     }
 
     /// What a copy writes is not known.
-    fn note_copied(&mut self, to: Place, bytes: u32) {
+    pub(super) fn note_copied(&mut self, to: Place, bytes: u32) {
         if self.values.is_empty() {
             return;
         }

@@ -34,7 +34,10 @@ use super::values::Values;
 use super::{Arrival, Event, Geometry, Handler, Place};
 use crate::abi::{DecodeError, Record, Tagged, Unit, decode};
 use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
-use crate::isa::{self, Access, AsyncCopy, BarrierKind, Mbarrier, MbarrierOp};
+use crate::isa::{self, Access, AsyncCopy, BarrierKind, Fill, Mbarrier, MbarrierOp, Tile};
+
+/// Bytes of a fill beyond which it faults: no block has more shared memory.
+const LARGEST_FILL: u64 = 1 << 18;
 
 /// What replay needs to know of a site.
 #[derive(Clone, Copy, Debug)]
@@ -53,6 +56,8 @@ enum Role {
     Copy(AsyncCopy),
     Mbarrier(Mbarrier),
     ClusterBarrier(isa::ClusterBarrier),
+    Fill(Fill),
+    TileStore(Tile),
     /// Concerns its own lanes only.
     Own,
 }
@@ -72,7 +77,9 @@ impl Role {
             SiteKind::AsyncCopy(copy) => Self::Copy(*copy),
             SiteKind::Mbarrier(mbarrier) => Self::Mbarrier(*mbarrier),
             SiteKind::ClusterBarrier(barrier) => Self::ClusterBarrier(*barrier),
-            SiteKind::Group(_) | SiteKind::ProxyFence(_) | SiteKind::Fill(_) | SiteKind::Tile(_) => Self::Own,
+            SiteKind::Fill(fill) => Self::Fill(*fill),
+            SiteKind::Tile(tile) if tile.store => Self::TileStore(*tile),
+            SiteKind::Group(_) | SiteKind::ProxyFence(_) | SiteKind::Tile(_) => Self::Own,
             SiteKind::SharedVariable(_) => Self::SharedVariable,
         }
     }
@@ -299,6 +306,23 @@ impl Orderer {
                 let arrival = Arrival { site, block: key.block, warp: key.warp, mask: record.mask(), id: 0 };
                 self.cluster_barrier(barrier, arrival, handler);
             }
+            Role::Fill(fill) => {
+                for rank in 0..record.mask().count_ones() as usize {
+                    let bytes = fill.bytes.map_or_else(|| record.written(rank).unwrap_or(0), u64::from);
+                    let bytes = bytes.min(LARGEST_FILL) as u32;
+                    self.note_copied(Place::of(record, rank, &self.geometry), bytes);
+                }
+                handler.event(Event::Own { record: *record });
+            }
+            Role::TileStore(tile) => {
+                let bytes = |elements: u64| elements.wrapping_mul(tile.element_bits.into()).div_ceil(8);
+                let (base, stride) = (Place::of(record, 0, &self.geometry), record.read(0).unwrap_or(0));
+                for line in 0..u64::from(tile.lines) {
+                    let address = base.address.wrapping_add(bytes(line.wrapping_mul(stride)));
+                    self.note_copied(Place { address, ..base }, bytes(tile.length.into()) as u32);
+                }
+                handler.event(Event::Own { record: *record });
+            }
             Role::Own => handler.event(Event::Own { record: *record }),
             Role::SharedVariable => {
                 let offset = Tagged(record.a(0)).address();
@@ -311,8 +335,12 @@ impl Orderer {
     fn note_weak_store(&mut self, access: &Access, record: &Record<'_>) {
         let whole = access.count == 1;
         for (rank, _) in record.lanes().enumerate() {
-            let value = if whole { record.written(rank) } else { None };
-            self.values.set_weak(Place::of(record, rank, &self.geometry), value);
+            let place = Place::of(record, rank, &self.geometry);
+            if whole {
+                self.values.set_weak(place, record.written(rank));
+            } else {
+                self.note_copied(place, access.bytes());
+            }
         }
         self.stalled = false;
     }

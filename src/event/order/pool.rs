@@ -271,7 +271,9 @@ impl Orderer {
     /// a value began before the operation ended, so it is among those that overlap.
     fn assume_origin(&mut self, first: PoolKey, changes: &[(PoolKey, Change)]) {
         let Some(candidate) = self.pool.get(&first) else { return };
-        let Some(record) = self.record(&first, candidate) else { return };
+        let Some(record) = self.record(&first, candidate).filter(|record| self.is_strong(record)) else {
+            return;
+        };
         let mut origins: SmallVec<[(Place, u64); 1]> = SmallVec::new();
         for (rank, lane) in record.lanes().enumerate() {
             let place = Place::of(&record, rank, &self.geometry);
@@ -307,6 +309,11 @@ impl Orderer {
         decode(units).ok().flatten()
     }
 
+    /// Whether its values are those of memory: mbarrier operations log other things.
+    fn is_strong(&self, record: &Record<'_>) -> bool {
+        matches!(self.roles.get(record.site() as usize), Some(Role::Strong(_)))
+    }
+
     /// Values that operations of the pool read and leave where they are.
     fn wanted(&self, keys: &[PoolKey]) -> Vec<(Place, u64)> {
         let mut wanted = Vec::new();
@@ -314,7 +321,9 @@ impl Orderer {
             let Some(candidate) = self.pool.get(key).filter(|candidate| candidate.reads_only) else {
                 continue;
             };
-            let Some(record) = self.record(key, candidate) else { continue };
+            let Some(record) = self.record(key, candidate).filter(|record| self.is_strong(record)) else {
+                continue;
+            };
             for (rank, lane) in record.lanes().enumerate() {
                 let read = record.read(rank).filter(|_| candidate.left >> lane & 1 != 0);
                 wanted.extend(read.map(|read| (Place::of(&record, rank, &self.geometry), read)));
@@ -328,10 +337,9 @@ impl Orderer {
         let mut changes = Vec::new();
         for key in keys {
             let Some(candidate) = self.pool.get(key) else { continue };
-            let Some(record) = self.record(key, candidate) else { continue };
-            if !matches!(self.roles.get(record.site() as usize), Some(Role::Strong(_))) {
+            let Some(record) = self.record(key, candidate).filter(|record| self.is_strong(record)) else {
                 continue;
-            }
+            };
             for (rank, lane) in record.lanes().enumerate() {
                 let place = Place::of(&record, rank, &self.geometry);
                 if let Some(written) = record.written(rank)

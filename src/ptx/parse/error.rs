@@ -86,6 +86,10 @@ impl<'a> Parser<'a> {
     /// Records that something is missing behind the last token.
     #[cold]
     pub(super) fn fail_behind_last(&mut self, expected: impl Display) {
+        if self.errors.len() >= MAX_ERRORS {
+            self.more_errors += 1;
+            return;
+        }
         let (_, found) = self.next_token();
         let error = self.error(Span::at(self.end_of_last), expected, found);
         self.record(error);
@@ -93,6 +97,10 @@ impl<'a> Parser<'a> {
 
     /// Records that a comment goes to the end of the text.
     pub(super) fn unclosed_comment(&mut self, open: Span) {
+        if self.unclosed_at == Some(self.text.len()) {
+            // Said already: the parser went back.
+            return;
+        }
         let error = self.error(open, "`*/`", "end of file".into());
         self.record(SyntaxError { context: "a comment".into(), ..error });
         // Braces inside of it are not missing.

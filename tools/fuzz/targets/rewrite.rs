@@ -10,7 +10,8 @@ const HEAD: &str = ".version 9.0\n.target sm_90\n.address_size 64\n.visible .ent
     .reg .pred %p<9>;\n.reg .b16 %rs<9>;\n.reg .b32 %r<9>;\n.reg .b64 %rd<9>;\n.shared .align 8 .b8 s[64];\n";
 
 fuzz_target!(|body: &str| {
-    let text = if body.starts_with(".version") { body.to_owned() } else { format!("{HEAD}{body}\nret;\n}}\n") };
+    let text =
+        if body.starts_with(".version") { body.to_owned() } else { format!("{HEAD}{body}\nret;\n}}\n") };
     let parsed = parse(&text);
     let sites = SiteTable::new(&parsed.module);
     for mode in [CallMode::Local, CallMode::Abi] {

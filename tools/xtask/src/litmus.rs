@@ -32,7 +32,7 @@ struct Args {
     /// How often a thread takes a jump backwards
     #[arg(long, default_value_t = 1)]
     rounds: u32,
-    /// Compare with an enumerator of executions, ptxdrf.py
+    /// Compare with an enumerator of executions: a Python module with the functions that `tools/litmus/src/oracle.py` calls
     #[arg(long, value_name = "PTXDRF.PY")]
     oracle: Option<PathBuf>,
     /// Seconds that the oracle may think about one program

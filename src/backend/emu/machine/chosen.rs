@@ -52,7 +52,8 @@ impl Machine<'_> {
             if let Err(halt) = turn {
                 return Some(self.stop(halt, slot, warp));
             }
-            self.blocks.retain(|block| block.warps.iter().any(|warp| warp.live != 0));
+            self.wake_clusters();
+            self.end_blocks();
             if self.core.deadline.is_some_and(|deadline| Instant::now() > deadline) {
                 return Some(self.timed_out());
             }

@@ -1,6 +1,6 @@
-//! Asynchronous copies, stores and reductions on their way. What is issued is put into the queue of its warp; its bytes move at some time between then and the wait that requires them. The time is drawn when it is issued, counted in
-//! steps of the launch: at once, soon, or, where the issuing thread waits for groups, as late as may be. Nothing is on its
-//! way any more when a block of the cluster ends.
+//! Asynchronous copies, stores and reductions on their way. What is issued is put into the queue of its warp; its bytes move
+//! at some time between then and the wait that requires them. The time is drawn when it is issued, counted in steps
+//! of the launch: at once, soon, or, where the issuing thread waits for groups, as late as may be. Nothing is on its way any more when a block of the cluster ends.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -2,8 +2,8 @@
 //!
 //! Modelled: independent thread scheduling (lanes part and meet again), CTA barriers by warp, warp barriers by mask,
 //! blocks that start in order as others end, clusters, asynchronous copies that land late. Memory is sequentially consistent
-//! or weak, and every instruction of a group is
-//! one step. The schedule is random and follows from the seed alone.
+//! or weak, and every instruction of a group is one step. The schedule is random and follows from the seed alone, or is chosen
+//! step by step (`chosen`).
 
 mod access;
 mod barrier;

@@ -19,8 +19,8 @@ fn threads(block: u32, warp: usize, mask: u32) -> impl Iterator<Item = Thread> +
 /// Where memory that others see is accessed.
 fn place(block: u32, at: (Place, u64), offset: usize) -> Option<Where> {
     match at.0 {
-        Place::Global => Some((None, at.1 + offset as u64)),
-        Place::Shared => Some((Some(block), at.1 + offset as u64)),
+        Place::Global => Some((None, at.1.wrapping_add(offset as u64))),
+        Place::Shared => Some((Some(block), at.1.wrapping_add(offset as u64))),
         // Launches with clusters have no weak memory.
         Place::Peer | Place::Local | Place::Param => None,
     }
@@ -85,6 +85,8 @@ impl Core<'_> {
                     }
                 }
             }
+            // A record's value stands for all elements together, so that an older one cannot be given for one of them.
+            Values::Load(to) if to.len() > 1 && site.payload.read => weak.end(),
             Values::Load(to) => {
                 let mut view = View::shared_only(memory, &mut clusters[*cluster], position.rank);
                 for lane in lanes(mask) {
@@ -113,9 +115,6 @@ impl Core<'_> {
                         }
                         if to.len() == 1 {
                             recorder.read[lane] = value;
-                        } else if site.payload.read {
-                            // The record's value stands for all elements together: too late to change one.
-                            weak.end();
                         }
                     }
                 }
