@@ -37,12 +37,14 @@ pub(super) struct Stroke {
     pub(super) marking: Marking,
     pub(super) element: u8,
     pub(super) entry: Entry,
+    /// Later accesses are judged against it, too.
+    pub(super) keep: bool,
 }
 
 impl Stroke {
     /// A weak access of one lane.
     pub(super) fn weak(class: AccessClass, element: u8, entry: Entry) -> Self {
-        Self { class, scope: None, order: Order::Weak, marking: Marking::Plain, element, entry }
+        Self { class, scope: None, order: Order::Weak, marking: Marking::Plain, element, entry, keep: true }
     }
 }
 
@@ -66,6 +68,7 @@ impl Core {
             marking: access.marking,
             element: access.element,
             entry,
+            keep: true,
         };
         if access.order.is_strong() {
             self.strong(access, record, ranks, stroke);
@@ -403,6 +406,7 @@ impl Core {
             copies: &self.copies,
             mbarriers: &self.mbarriers,
             explained: &self.explained,
+            keep: stroke.keep,
         };
         let mut flags = SmallVec::new();
         self.lost += touch(shadow, word, key, &entry, place, view, shared, &mut self.collector, &mut flags);
@@ -441,6 +445,7 @@ impl Core {
             copies: &self.copies,
             mbarriers: &self.mbarriers,
             explained: &self.explained,
+            keep: stroke.keep,
         };
         let mut flags = SmallVec::new();
         if let Some(block) = self.blocks.get(&entry.block) {

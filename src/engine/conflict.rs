@@ -27,6 +27,8 @@ pub(super) struct Shared<'s> {
     pub(super) copies: &'s Copies,
     pub(super) mbarriers: &'s Mbarriers,
     pub(super) explained: &'s Explained,
+    /// The access is kept for later ones.
+    pub(super) keep: bool,
 }
 
 /// Checks an access against a cell and puts it there; gives how many entries were lost.
@@ -60,6 +62,9 @@ pub(super) fn touch(
         explained: shared.explained,
     };
     check(cell, &judge, key, entry, word, collector, flags);
+    if !shared.keep {
+        return 0;
+    }
     u64::from(cell.add(key, *entry, |earlier| viewer.preceding(earlier, entry)))
 }
 
