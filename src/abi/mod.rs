@@ -159,7 +159,8 @@ pub fn bulk_word(bytes: u32, mbarrier: u64, multicast: u16) -> u64 {
 
 /// Bytes, mbarrier offset and mask of a `bulk_word`.
 pub fn bulk_parts(word: u64) -> (u32, u64, u16) {
-    ((word & SHARED_OFFSET) as u32, word >> BULK_BITS & SHARED_OFFSET, (word >> 48) as u16)
+    // One side is shared memory: no copy is larger, whatever a damaged record says.
+    ((word & SHARED_OFFSET).min(1 << 18) as u32, word >> BULK_BITS & SHARED_OFFSET, (word >> 48) as u16)
 }
 
 /// The word that an mbarrier operation logs as `written`: arrivals (or the expected count) and bytes.
