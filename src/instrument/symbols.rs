@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::ptx::ast::{Function, Module, Registers, VarSpace, Variable};
-use crate::ptx::type_bytes;
+use crate::ptx::{numbered, type_bytes};
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,13 +104,12 @@ impl<'a> Symbols<'a> {
             let Symbol::Register { ty, .. } = self.get(base)? else { return None };
             return Some(Symbol::Register { ty, vector: 1 });
         }
-        let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        let number = name.get(stem.len()..).filter(|digits| *digits == "0" || !digits.starts_with('0'));
-        let number: Option<u32> = number.and_then(|digits| digits.parse().ok());
         self.scopes.iter().rev().find_map(|scope| {
             let ranged = || {
-                let (count, symbol) = scope.ranges.get(stem)?;
-                number.is_some_and(|number| number < *count).then_some(*symbol)
+                numbered(name).find_map(|(stem, number)| {
+                    let (count, symbol) = scope.ranges.get(stem)?;
+                    (number < *count).then_some(*symbol)
+                })
             };
             scope.names.get(name).copied().or_else(ranged)
         })
@@ -125,7 +124,7 @@ mod tests {
     #[test]
     fn inner_scopes_shadow_outer_ones() {
         let text = ".version 9.0\n.target sm_90\n.address_size 64\n.shared .b32 tile[4];\n\
-            .func f(.reg .b64 a, .param .b32 p) { .reg .b32 %r<11>, %r99; { .reg .v2 .b64 %r<1>; } }";
+            .func f(.reg .b64 a, .param .b32 p) { .reg .b32 %r<11>, %r99, %q<11>, %q1<5>; { .reg .v2 .b64 %r<1>; } }";
         let parsed = crate::ptx::parse(text);
         assert_eq!(parsed.errors, []);
         let function = parsed.module.functions().next().unwrap();
@@ -142,6 +141,8 @@ mod tests {
         assert_eq!(symbols.get("p"), Some(Symbol::Variable(VarSpace::Param)));
         assert_eq!((symbols.get("%r10"), symbols.get("%r99")), (Some(b32), Some(b32)));
         assert_eq!((symbols.get("%r11"), symbols.get("%r01"), symbols.get("%r")), (None, None, None));
+        // Beyond `%q<11>`, but number 2 of `%q1<5>`.
+        assert_eq!(symbols.get("%q12"), Some(b32));
         symbols.enter();
         let Statement::Registers(inner) = &block.statements[0] else { panic!("{block:?}") };
         symbols.registers(inner);

@@ -19,6 +19,19 @@ pub use list::List;
 pub use names::{NameError, check_names};
 pub use parse::{MAX_ERRORS, Parsed, SyntaxError, parse};
 
+/// What a name may be a member of, given as the stem and number of `stem<count>`: `%r12` is number 2 of `%r1<5>` or 12 of
+/// `%r<20>`. The shortest stem comes first. Numbers have no leading zeros.
+pub fn numbered(name: &str) -> impl Iterator<Item = (&str, u32)> {
+    // A count has ten digits at most.
+    let digits = name.bytes().rev().take(10).take_while(u8::is_ascii_digit).count();
+    (1..=digits).rev().filter_map(move |take| {
+        let (stem, number) = name.split_at_checked(name.len() - take)?;
+        let plain = number == "0" || !number.starts_with('0');
+        // What is too large is beyond every count.
+        plain.then(|| (stem, number.parse().unwrap_or(u32::MAX)))
+    })
+}
+
 /// Bytes of a scalar type, given with or without its dot; `None` for types without a size (`pred`, opaque ones).
 pub fn type_bytes(ty: &str) -> Option<u32> {
     Some(match ty.strip_prefix('.').unwrap_or(ty) {

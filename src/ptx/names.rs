@@ -5,9 +5,9 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::MAX_ERRORS;
 use super::ast::{Block, Function, Instruction, Item, Module, Operand, Statement, Word};
 use super::special::is_special;
+use super::{MAX_ERRORS, numbered};
 use crate::diag::nearest;
 use crate::span::Span;
 
@@ -231,19 +231,12 @@ impl<'a> Check<'a> {
 
     /// Whether a name is one of `stem<count>`; as an error, the count that it is beyond.
     fn family(&self, name: &str) -> Option<Result<(), (u32, Span)>> {
-        // A count has ten digits at most.
-        let digits = name.bytes().rev().take(10).take_while(u8::is_ascii_digit).count();
         let mut beyond = None;
-        // `%r12` may be of `%r<20>` or of `%r1<5>`.
-        for take in (1..=digits).rev() {
-            let Some((stem, number)) = name.split_at_checked(name.len() - take) else { continue };
-            let Some(Some(family)) = self.families.get(stem).map(|counts| counts.last()) else { continue };
-            if number.len() > 1 && number.starts_with('0') {
-                continue;
-            }
-            match number.parse::<u32>() {
-                Ok(number) if number < family.0 => return Some(Ok(())),
-                _ => beyond = Some(*family),
+        for (stem, number) in numbered(name) {
+            match self.families.get(stem).and_then(|counts| counts.last()) {
+                Some(family) if number < family.0 => return Some(Ok(())),
+                Some(family) => beyond = Some(*family),
+                None => {}
             }
         }
         beyond.map(Err)

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::ptx::ast::Word;
+use crate::ptx::numbered;
 
 /// What a name stands for.
 #[derive(Clone, Debug)]
@@ -92,18 +93,8 @@ impl<'a> Scopes<'a> {
     fn declared(&self, name: &str) -> Option<Entity> {
         self.stack.iter().rev().find_map(|scope| {
             scope.names.get(name).cloned().or_else(|| {
-                // `%r12` may be of `%r<20>` or of `%r1<5>`.
-                let digits = name.len() - name.trim_end_matches(|c: char| c.is_ascii_digit()).len();
-                (1..=digits).rev().find_map(|take| {
-                    let (prefix, number) = name.split_at(name.len() - take);
-                    let family = scope.families.get(prefix)?;
-                    if number.len() > 1 && number.starts_with('0') {
-                        return None;
-                    }
-                    let index: u32 = number.parse().ok()?;
-                    if index >= family.count {
-                        return None;
-                    }
+                numbered(name).find_map(|(stem, index)| {
+                    let family = scope.families.get(stem).filter(|family| index < family.count)?;
                     let slot = family.first + index * family.elements;
                     Some(if family.predicate {
                         Entity::Predicate(slot)
