@@ -18,21 +18,35 @@ pub(crate) fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// All programs with a launch file under a folder, sorted, by their launch file.
-pub(crate) fn programs(folder: &str) -> Vec<PathBuf> {
-    fn walk(dir: &Path, out: &mut Vec<PathBuf>) {
+/// All files of this extension under a folder of the repository, sorted.
+fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+    fn walk(dir: &Path, extension: &str, out: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(dir).expect("a folder of the repository") {
             let path = entry.expect("an entry").path();
             if path.is_dir() {
-                walk(&path, out);
-            } else if path.extension().is_some_and(|e| e == "toml") && path.with_extension("ptx").exists() {
+                walk(&path, extension, out);
+            } else if path.extension().is_some_and(|e| e == extension) {
                 out.push(path);
             }
         }
     }
     let mut out = Vec::new();
-    walk(&root().join(folder), &mut out);
+    walk(&root().join(folder), extension, &mut out);
     out.sort();
+    out
+}
+
+/// All programs with a launch file under a folder, sorted, by their launch file.
+pub(crate) fn programs(folder: &str) -> Vec<PathBuf> {
+    files(folder, "toml").into_iter().filter(|launch| launch.with_extension("ptx").exists()).collect()
+}
+
+/// Every module of the repository that is PTX.
+pub(crate) fn modules() -> Vec<PathBuf> {
+    let folders = ["ptx-samples", "tests/cases", "tests/forms", "tests/runtime"];
+    let mut out: Vec<_> = folders.into_iter().flat_map(|folder| files(folder, "ptx")).collect();
+    out.sort();
+    assert!(out.len() > 150, "only {} modules", out.len());
     out
 }
 
