@@ -7,38 +7,37 @@ use super::error::Result;
 use super::pass::{Pass, Values};
 use super::value::{Source, bit_type, elements, packed};
 use crate::isa::{Access, AccessKind, Space};
-use crate::ptx::ast::{Address, Operand};
+use crate::ptx::ast::Operand;
 
 /// Instruments a load or a store.
 pub(super) fn run(pass: Pass<'_, '_>, access: &Access) -> Result<()> {
     if access.order.is_strong() { strong(pass, access) } else { weak(pass, access) }
 }
 
-/// The address operand.
-pub(super) fn address<'i, 'a>(pass: &'i Pass<'_, 'a>, operand: u8) -> Result<&'i Address<'a>> {
+/// The tagged address of an operand; `None` if no lane ever logs it.
+pub(super) fn place(
+    pass: &Pass<'_, '_>,
+    code: &mut Code,
+    space: Space,
+    operand: u8,
+    skip: &str,
+) -> Result<Option<String>> {
     match pass.operand(operand.into())? {
-        Operand::Address(address) => Ok(address),
+        Operand::Address(address) => tagged(code, pass.symbols, pass.target, space, address, skip),
         _ => Err(pass.fault("it has no address")),
     }
 }
 
-fn weak(mut pass: Pass<'_, '_>, access: &Access) -> Result<()> {
-    let mut code = Code::default();
-    let skip = code.name();
-    pass.guard(&mut code, &skip);
-    if let Some(rows) = access.rows {
-        pass.rows(&mut code, rows, &skip);
-    }
-    let place = address(&pass, access.address)?;
-    let Some(a) = tagged(&mut code, pass.symbols, pass.target, access.space, place, &skip)? else {
-        return Ok(());
-    };
-    let stores = pass.site.payload().written;
-    let written = stores.then(|| stored(&pass, &mut code, access)).transpose()?;
-    pass.log(&mut code, &Values { a: Some(a), written, ..Values::default() });
-    code.label(&skip);
-    pass.emit(code);
-    Ok(())
+fn weak(pass: Pass<'_, '_>, access: &Access) -> Result<()> {
+    pass.log_at(|pass, code, skip| {
+        if let Some(rows) = access.rows {
+            pass.rows(code, rows, skip);
+        }
+        let Some(a) = place(pass, code, access.space, access.address, skip)? else { return Ok(None) };
+        let stores = pass.site.payload().written;
+        let written = stores.then(|| stored(pass, code, access)).transpose()?;
+        Ok(Some(Values { a: Some(a), written, ..Values::default() }))
+    })
 }
 
 fn strong(mut pass: Pass<'_, '_>, access: &Access) -> Result<()> {
@@ -128,9 +127,7 @@ impl Strong {
             code.line(format_args!("mov.pred {logs}, 0"));
         }
         pass.guard(&mut code, &skip);
-        let place = address(pass, operand)?;
-        let a = tagged(&mut code, pass.symbols, pass.target, space, place, &skip)?;
-        let Some(a) = a else { return Ok(None) };
+        let Some(a) = place(pass, &mut code, space, operand, &skip)? else { return Ok(None) };
         if let Some(logs) = &logs {
             code.line(format_args!("mov.pred {logs}, -1"));
         }

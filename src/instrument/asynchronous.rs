@@ -4,8 +4,7 @@
 //! themselves. An mbarrier operation stands between two tickets, as strong accesses do. A wait is logged behind it, and only
 //! where the phase was complete: a loop that polls gives one record.
 
-use super::access::{Strong, address};
-use super::address::tagged;
+use super::access::{Strong, place};
 use super::code::Code;
 use super::error::Result;
 use super::order::number;
@@ -18,52 +17,37 @@ use crate::ptx::ast::Operand;
 const B64: Type<'static> = Type { name: "b64", bits: 64 };
 
 /// Instruments a copy, an asynchronous store or a reduction.
-pub(super) fn copy(mut pass: Pass<'_, '_>, copy: &AsyncCopy) -> Result<()> {
-    let mut code = Code::default();
-    let skip = code.name();
-    pass.guard(&mut code, &skip);
-    let descriptor = copy.bytes == CopyBytes::Descriptor;
-    let a = match copy.to {
-        Space::Global if descriptor => Some(zero(&mut code)),
-        to => place(&pass, &mut code, to, copy.destination, &skip)?,
-    };
-    let (read, written) = match (copy.from, copy.completion) {
-        (None, Completion::Mbarrier(mbarrier)) => {
-            let read = place(&pass, &mut code, copy.to, mbarrier, &skip)?;
-            (read, Some(value(&pass, &mut code, copy)?))
+pub(super) fn copy(pass: Pass<'_, '_>, copy: &AsyncCopy) -> Result<()> {
+    pass.log_at(|pass, code, skip| {
+        let descriptor = copy.bytes == CopyBytes::Descriptor;
+        let a = match copy.to {
+            Space::Global if descriptor => Some(zero(code)),
+            to => place(pass, code, to, copy.destination, skip)?,
+        };
+        let (read, written) = match (copy.from, copy.completion) {
+            (None, Completion::Mbarrier(mbarrier)) => {
+                let read = place(pass, code, copy.to, mbarrier, skip)?;
+                (read, Some(value(pass, code, copy)?))
+            }
+            (Some(Space::Global), _) if descriptor => {
+                (Some(zero(code)), Some(bulk_word(pass, code, copy, skip)?))
+            }
+            (Some(from), _) => {
+                let read = place(pass, code, from, copy.source, skip)?;
+                let written = match copy.bytes {
+                    CopyBytes::Limited(most, operand) => Some(limited(pass, code, most, operand.into())?),
+                    _ if copy.bulk => Some(bulk_word(pass, code, copy, skip)?),
+                    _ => None,
+                };
+                (read, written)
+            }
+            (None, _) => return Err(pass.fault("it has no source")),
+        };
+        if a.is_none() || read.is_none() {
+            return Err(pass.fault("an address of it is private to the thread"));
         }
-        (Some(Space::Global), _) if descriptor => {
-            (Some(zero(&mut code)), Some(bulk_word(&pass, &mut code, copy, &skip)?))
-        }
-        (Some(from), _) => {
-            let read = place(&pass, &mut code, from, copy.source, &skip)?;
-            let written = match copy.bytes {
-                CopyBytes::Limited(most, operand) => Some(limited(&pass, &mut code, most, operand.into())?),
-                _ if copy.bulk => Some(bulk_word(&pass, &mut code, copy, &skip)?),
-                _ => None,
-            };
-            (read, written)
-        }
-        (None, _) => return Err(pass.fault("it has no source")),
-    };
-    if a.is_none() || read.is_none() {
-        return Err(pass.fault("an address of it is private to the thread"));
-    }
-    pass.log(&mut code, &Values { a, read, written, ..Values::default() });
-    code.label(&skip);
-    pass.emit(code);
-    Ok(())
-}
-
-/// The tagged address of an operand.
-fn place(
-    pass: &Pass<'_, '_>,
-    code: &mut Code,
-    space: Space,
-    operand: u8,
-    skip: &str,
-) -> Result<Option<String>> {
-    tagged(code, pass.symbols, pass.target, space, address(pass, operand)?, skip)
+        Ok(Some(Values { a, read, written, ..Values::default() }))
+    })
 }
 
 fn zero(code: &mut Code) -> String {
@@ -183,37 +167,29 @@ pub(super) fn mbarrier(mut pass: Pass<'_, '_>, mbarrier: &Mbarrier) -> Result<()
 }
 
 /// Instruments a write of a range.
-pub(super) fn fill(mut pass: Pass<'_, '_>, fill: &Fill) -> Result<()> {
-    let mut code = Code::default();
-    let skip = code.name();
-    pass.guard(&mut code, &skip);
-    let Some(a) = place(&pass, &mut code, fill.space, fill.address, &skip)? else { return Ok(()) };
-    let written = match fill.bytes {
-        Some(_) => None,
-        None => Some(size(&pass, &mut code, pass.operand(usize::from(fill.address) + 1)?)?),
-    };
-    pass.log(&mut code, &Values { a: Some(a), written, ..Values::default() });
-    code.label(&skip);
-    pass.emit(code);
-    Ok(())
+pub(super) fn fill(pass: Pass<'_, '_>, fill: &Fill) -> Result<()> {
+    pass.log_at(|pass, code, skip| {
+        let Some(a) = place(pass, code, fill.space, fill.address, skip)? else { return Ok(None) };
+        let written = match fill.bytes {
+            Some(_) => None,
+            None => Some(size(pass, code, pass.operand(usize::from(fill.address) + 1)?)?),
+        };
+        Ok(Some(Values { a: Some(a), written, ..Values::default() }))
+    })
 }
 
 /// Instruments an access to a tile.
-pub(super) fn tile(mut pass: Pass<'_, '_>, tile: &Tile) -> Result<()> {
-    let mut code = Code::default();
-    let skip = code.name();
-    pass.guard(&mut code, &skip);
-    let Some(a) = place(&pass, &mut code, tile.space, tile.address, &skip)? else { return Ok(()) };
-    let stride = match tile.stride {
-        Some(operand) => number(&pass, &mut code, operand.into())?,
-        None => {
-            let temp = code.temp("b64");
-            code.line(format_args!("mov.b64 {temp}, {}", tile.length));
-            temp
-        }
-    };
-    pass.log(&mut code, &Values { a: Some(a), read: Some(stride), ..Values::default() });
-    code.label(&skip);
-    pass.emit(code);
-    Ok(())
+pub(super) fn tile(pass: Pass<'_, '_>, tile: &Tile) -> Result<()> {
+    pass.log_at(|pass, code, skip| {
+        let Some(a) = place(pass, code, tile.space, tile.address, skip)? else { return Ok(None) };
+        let stride = match tile.stride {
+            Some(operand) => number(pass, code, operand.into())?,
+            None => {
+                let temp = code.temp("b64");
+                code.line(format_args!("mov.b64 {temp}, {}", tile.length));
+                temp
+            }
+        };
+        Ok(Some(Values { a: Some(a), read: Some(stride), ..Values::default() }))
+    })
 }

@@ -96,6 +96,22 @@ impl<'p, 'a> Pass<'p, 'a> {
         Ok(())
     }
 
+    /// A record before the instruction, of lanes whose address counts; `values` sends the others to the label that it is
+    /// given. Without values, no lane ever logs.
+    pub(super) fn log_at(
+        mut self,
+        values: impl FnOnce(&mut Self, &mut Code, &str) -> Result<Option<Values>>,
+    ) -> Result<()> {
+        let mut code = Code::default();
+        let skip = code.name();
+        self.guard(&mut code, &skip);
+        let Some(values) = values(&mut self, &mut code, &skip)? else { return Ok(()) };
+        self.log(&mut code, &values);
+        code.label(&skip);
+        self.emit(code);
+        Ok(())
+    }
+
     /// An operand that must be there.
     pub(super) fn operand(&self, index: usize) -> Result<&'p Operand<'a>> {
         let instruction: &'p Instruction<'a> = self.instruction;
