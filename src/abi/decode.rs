@@ -1,7 +1,7 @@
 //! Reading records. Nothing is copied: a `Record` looks into the units it was read from.
 
 use super::encode::lanes;
-use super::{BY_LANES, LAP, MAX_UNITS, Payload, UNITS_SHIFT, Unit};
+use super::{BY_LANES, LANES, LAP, MAX_UNITS, Payload, UNITS_SHIFT, Unit};
 
 /// One record.
 #[derive(Clone, Copy, Debug)]
@@ -94,6 +94,15 @@ impl<'u> Record<'u> {
         lanes(self.mask())
     }
 
+    /// The active lanes, by rank; behind them, zeros.
+    pub fn lanes_by_rank(&self) -> [u8; LANES] {
+        let mut by_rank = [0; LANES];
+        for (place, lane) in by_rank.iter_mut().zip(self.lanes()) {
+            *place = lane as u8;
+        }
+        by_rank
+    }
+
     fn values_at(&self) -> usize {
         1 + usize::from(self.payload.tickets)
     }
@@ -153,7 +162,7 @@ impl<'u> Record<'u> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{Encoder, LANES, Lanes};
+    use super::super::{Encoder, Lanes};
     use super::*;
     use proptest::prelude::*;
 

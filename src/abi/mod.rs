@@ -124,6 +124,8 @@ pub struct Tagged(pub u64);
 pub const TAG_GLOBAL: u64 = 0;
 /// Tag of the own block's shared memory; the address is the offset in the block's shared window.
 pub const TAG_SHARED: u64 = 1 << 60;
+/// More bytes than the shared memory of any block: what claims to copy or fill more is damaged, or faults.
+pub const MOST_SHARED: u32 = 1 << 18;
 /// The bits of an address in the shared window that are its offset. In a cluster, the block's rank stands above.
 pub const SHARED_OFFSET: u64 = (1 << 24) - 1;
 /// Set beside `TAG_SHARED` for the shared memory of another block of the cluster: the address is then the rank of that
@@ -159,8 +161,8 @@ pub fn bulk_word(bytes: u32, mbarrier: u64, multicast: u16) -> u64 {
 
 /// Bytes, mbarrier offset and mask of a `bulk_word`.
 pub fn bulk_parts(word: u64) -> (u32, u64, u16) {
-    // One side is shared memory: no copy is larger, whatever a damaged record says.
-    ((word & SHARED_OFFSET).min(1 << 18) as u32, word >> BULK_BITS & SHARED_OFFSET, (word >> 48) as u16)
+    let bytes = (word & SHARED_OFFSET) as u32;
+    (bytes.min(MOST_SHARED), word >> BULK_BITS & SHARED_OFFSET, (word >> 48) as u16)
 }
 
 /// The word that an mbarrier operation logs as `written`: arrivals (or the expected count) and bytes.

@@ -50,8 +50,6 @@ impl Stroke {
 
 /// Elements that a range may be met by: none is larger.
 const LARGEST: u64 = 16;
-/// A power of two that no block's shared memory reaches.
-const LARGEST_SHARED: u64 = 1 << 18;
 
 impl Core {
     /// Handles lanes of an access record, in the order of `ranks`.
@@ -99,13 +97,16 @@ impl Core {
         })
     }
 
+    /// Whether all lanes of the warp know the same.
+    pub(super) fn are_alike(&self, record: &Record<'_>) -> bool {
+        let block = self.blocks.get(&record.block());
+        let warp = block.and_then(|block| block.warps.get(usize::from(record.warp())));
+        warp.is_some_and(|warp| matches!(warp.know, LaneKnow::All(_)))
+    }
+
     fn weak(&mut self, access: &Access, record: &Record<'_>, ranks: &[u8], mut stroke: Stroke) {
         let whole = ranks.len() as u32 == record.mask().count_ones();
-        let alike = self
-            .blocks
-            .get(&record.block())
-            .and_then(|block| block.warps.get(usize::from(record.warp())))
-            .is_some_and(|warp| matches!(warp.know, LaneKnow::All(_)));
+        let alike = self.are_alike(record);
         // All lanes at one address: one access of many lanes. Lanes of a store still conflict with each other.
         if whole
             && alike
@@ -117,30 +118,27 @@ impl Core {
             self.elements(access, Place::of(record, 0, &self.geometry), stroke);
             return;
         }
-        let mut mask_at = [0u8; 32];
-        for (rank, lane) in record.lanes().enumerate() {
-            mask_at[rank] = lane as u8;
-        }
+        let lanes = record.lanes_by_rank();
         for rank in ranks {
             let rank = usize::from(*rank);
-            stroke.entry.mask = 1 << mask_at[rank & 31];
+            stroke.entry.mask = 1 << lanes[rank & 31];
             stroke.entry.value = record.written(rank);
             self.elements(access, Place::of(record, rank, &self.geometry), stroke);
         }
         if access.writes() && !self.locations.is_empty() {
             for rank in ranks {
-                self.weak_write(access, record, usize::from(*rank), stroke);
+                let rank = usize::from(*rank);
+                self.weak_write(access, record, rank, lanes[rank & 31].into(), stroke);
             }
         }
     }
 
     /// A weak store to a strong location breaks its chain and hands on nothing.
-    fn weak_write(&mut self, access: &Access, record: &Record<'_>, rank: usize, stroke: Stroke) {
+    fn weak_write(&mut self, access: &Access, record: &Record<'_>, rank: usize, lane: usize, stroke: Stroke) {
         let place = Place::of(record, rank, &self.geometry);
         if !self.locations.contains_key(&place) {
             return;
         }
-        let lane = record.lanes().nth(rank).unwrap_or(0);
         let write = self.write(access, record, rank, lane, stroke, Message::default());
         if let (Some(write), Some(location)) = (write, self.locations.get_mut(&place)) {
             location.push(write, false);
@@ -148,9 +146,10 @@ impl Core {
     }
 
     fn strong(&mut self, access: &Access, record: &Record<'_>, ranks: &[u8], mut stroke: Stroke) {
+        let lanes = record.lanes_by_rank();
         for rank in ranks {
             let rank = usize::from(*rank);
-            let lane = record.lanes().nth(rank).unwrap_or(0);
+            let lane = usize::from(lanes[rank & 31]);
             let place = Place::of(record, rank, &self.geometry);
             let reads = access.kind != AccessKind::Store;
             let mut inherited = None;
@@ -371,11 +370,7 @@ impl Core {
     /// An access to a range. Seen from each word it is as large as an element there can be, so that it takes the place of
     /// whatever lies within.
     pub(super) fn range(&mut self, place: Place, bytes: u64, stroke: Stroke) {
-        let (begin, mut end) = (place.address, place.address.saturating_add(bytes));
-        if place.is_shared() {
-            // No block has more; what says so faults.
-            end = end.min(begin | (LARGEST_SHARED - 1));
-        }
+        let (begin, end) = (place.address, place.address.saturating_add(bytes));
         for word in begin / WORD..end.div_ceil(WORD) {
             let at = word * WORD;
             let start = begin.max(at.saturating_sub(LARGEST));
@@ -399,17 +394,10 @@ impl Core {
         let Some(block) = self.blocks.get_mut(&entry.block) else { return };
         let shadow = if place.is_shared() { &mut block.shared } else { &mut self.global };
         let view = View { warps: &block.warps, observations: &block.observations };
-        let shared = Shared {
-            sites: &self.sites,
-            launches: &self.launches,
-            locations: &self.locations,
-            copies: &self.copies,
-            mbarriers: &self.mbarriers,
-            explained: &self.explained,
-            keep: stroke.keep,
-        };
+        let Self { sites, launches, locations, copies, mbarriers, explained, .. } = self;
+        let shared = Shared { sites, launches, locations, copies, mbarriers, explained };
         let mut flags = SmallVec::new();
-        self.lost += touch(shadow, word, key, &entry, place, view, shared, &mut self.collector, &mut flags);
+        self.lost += touch(shadow, word, key, &stroke, place, view, shared, &mut self.collector, &mut flags);
         for (writer, write, read) in flags {
             let seen = Observation {
                 place: Place { address: place.address, block: 0 },
@@ -438,20 +426,13 @@ impl Core {
             return;
         }
         let mut shadow = std::mem::take(&mut self.block(place.block).shared);
-        let shared = Shared {
-            sites: &self.sites,
-            launches: &self.launches,
-            locations: &self.locations,
-            copies: &self.copies,
-            mbarriers: &self.mbarriers,
-            explained: &self.explained,
-            keep: stroke.keep,
-        };
+        let Self { sites, launches, locations, copies, mbarriers, explained, .. } = self;
+        let shared = Shared { sites, launches, locations, copies, mbarriers, explained };
         let mut flags = SmallVec::new();
         if let Some(block) = self.blocks.get(&entry.block) {
             let view = View { warps: &block.warps, observations: &block.observations };
             self.lost +=
-                touch(&mut shadow, word, key, &entry, place, view, shared, &mut self.collector, &mut flags);
+                touch(&mut shadow, word, key, &stroke, place, view, shared, &mut self.collector, &mut flags);
         }
         self.block(place.block).shared = shadow;
     }

@@ -6,8 +6,8 @@ use super::Core;
 use super::access::Stroke;
 use super::copies::Groups;
 use super::shadow::{Entry, Path};
-use crate::abi::{Record, bulk_parts};
-use crate::event::{Place, Target};
+use crate::abi::Record;
+use crate::event::{Place, Target, copied, filled};
 use crate::finding::AccessClass;
 use crate::instrument::SiteId;
 use crate::isa::{AsyncCopy, Completion, CopyBytes, Fill, GroupKind, GroupOp, ProxyFence, Scope, Tile};
@@ -44,16 +44,7 @@ impl Core {
             numbers.iter().find(|(_, mask)| mask >> lane & 1 != 0).map_or(u32::MAX, |(copy, _)| *copy)
         };
         for (rank, lane) in record.lanes().enumerate() {
-            let (written, read) = match copy.bytes {
-                CopyBytes::Static(bytes) => (bytes, bytes),
-                CopyBytes::Limited(bytes, _) => {
-                    (bytes, record.written(rank).unwrap_or(0).min(bytes.into()) as u32)
-                }
-                _ => {
-                    let bytes = bulk_parts(record.written(rank).unwrap_or(0)).0;
-                    (bytes, bytes)
-                }
-            };
+            let (written, read) = copied(copy, record, rank);
             let entry = Entry { mask: 1 << lane, ..entry };
             self.source(copy, record, rank, read, Entry { order: number(&reads, lane), ..entry });
             let to = Place::of(record, rank, &self.geometry);
@@ -68,12 +59,12 @@ impl Core {
     }
 
     fn targeted(&mut self, copy: &AsyncCopy, record: &Record<'_>, targets: &[Target], entry: Entry) {
-        let lanes: Vec<usize> = record.lanes().collect();
+        let lanes = record.lanes_by_rank();
         let mut last = None;
         for target in targets {
             let mbarrier = self.mbarrier_at(target.mbarrier);
             let rank = usize::from(target.rank);
-            let mask = 1 << lanes.get(rank).copied().unwrap_or(0);
+            let mask = 1 << lanes[rank & 31];
             let mut number = |reads| {
                 let site = SiteId(record.site());
                 self.mbarriers.completed_by(&mut self.copies, mbarrier, target.phase, reads, site)
@@ -85,7 +76,8 @@ impl Core {
                 self.source(copy, record, rank, target.bytes, Entry { mask, order, ..entry });
             }
             last = Some(target.rank);
-            // Its completion works on the mbarrier, which has to be one by then. What comes after the issue is ordered by the phase.
+            // Its completion works on the mbarrier, which has to be one by then. What comes after the issue is ordered by the
+            // phase.
             if let Some(entry) = self.entry(record, Path::Mbarrier) {
                 let entry = Entry { mask, single: false, ..entry };
                 let completes = Stroke::weak(AccessClass::Atomic, 8, entry);
@@ -182,13 +174,13 @@ impl Core {
     pub(super) fn fill(&mut self, fill: &Fill, record: &Record<'_>) {
         let Some(entry) = self.entry(record, Path::Range) else { return };
         for (rank, lane) in record.lanes().enumerate() {
-            let bytes = fill.bytes.map_or_else(|| record.written(rank).unwrap_or(0), u64::from);
             let entry = Entry { mask: 1 << lane, single: false, ..entry };
             let place = Place::of(record, rank, &self.geometry);
             if fill.bytes.is_none() && !place.is_shared() {
                 // `st.bulk` writes shared memory only; elsewhere it faults.
                 continue;
             }
+            let bytes = filled(fill, record, rank).into();
             self.range(place, bytes, Stroke::weak(AccessClass::Write, ELEMENT, entry));
         }
     }
@@ -197,27 +189,17 @@ impl Core {
     pub(super) fn tile(&mut self, tile: &Tile, record: &Record<'_>) {
         let Some(entry) = self.entry(record, Path::Tile) else { return };
         let (base, stride) = (Place::of(record, 0, &self.geometry), record.read(0).unwrap_or(0));
-        let bytes = |elements: u64| elements.wrapping_mul(tile.element_bits.into()).div_ceil(8);
         let class = if tile.store { AccessClass::Write } else { AccessClass::Read };
         // Lanes hold the same elements of matrices of one shape.
         let shape = [tile.lines, tile.length, tile.element_bits].map(u64::from);
         let value = shape.into_iter().chain([stride]).fold(base.address, crate::abi::mix_value);
         let warp = self.blocks.get(&record.block()).and_then(|b| b.warps.get(usize::from(record.warp())));
         let Some(warp) = warp else { return };
-        let mut groups: Vec<(u32, Arc<super::clock::Know>)> = Vec::new();
-        for lane in record.lanes() {
-            let know = warp.know.get(lane);
-            match groups.iter_mut().find(|(_, other)| Arc::ptr_eq(other, know)) {
-                Some((mask, _)) => *mask |= 1 << lane,
-                None => groups.push((1 << lane, Arc::clone(know))),
-            }
-        }
-        for (mask, _) in groups {
+        for mask in warp.know.alike(record.mask()) {
             let entry = Entry { mask, value: Some(value), single: false, ..entry };
             let stroke = Stroke::weak(class, ELEMENT, entry);
-            for line in 0..u64::from(tile.lines) {
-                let address = base.address.wrapping_add(bytes(line.wrapping_mul(stride)));
-                self.range(Place { address, ..base }, bytes(tile.length.into()), stroke);
+            for (address, bytes) in tile.spans(base.address, stride) {
+                self.range(Place { address, ..base }, bytes.into(), stroke);
             }
         }
     }

@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::Launch;
+use super::access::Stroke;
 use super::clock::{Know, Phases};
 use super::collect::Collector;
 use super::copies::Copies;
@@ -27,18 +28,16 @@ pub(super) struct Shared<'s> {
     pub(super) copies: &'s Copies,
     pub(super) mbarriers: &'s Mbarriers,
     pub(super) explained: &'s Explained,
-    /// The access is kept for later ones.
-    pub(super) keep: bool,
 }
 
-/// Checks an access against a cell and puts it there; gives how many entries were lost.
+/// Checks an access against a cell and puts it there, if it is to be kept; gives how many entries were lost.
 #[expect(clippy::too_many_arguments, reason = "one call, all of it state of one access")]
 #[inline]
 pub(super) fn touch(
     shadow: &mut Shadow,
     word: u64,
     key: Key,
-    entry: &Entry,
+    stroke: &Stroke,
     place: Place,
     block: View<'_>,
     shared: Shared<'_>,
@@ -46,6 +45,7 @@ pub(super) fn touch(
     flags: &mut Flags,
 ) -> u64 {
     let cell = shadow.cell(word);
+    let entry = &stroke.entry;
     let lane = entry.mask.trailing_zeros() as usize & 31;
     let Some(warp) = block.warps.get(usize::from(entry.warp)) else { return 0 };
     let know = warp.know.get(lane);
@@ -62,7 +62,7 @@ pub(super) fn touch(
         explained: shared.explained,
     };
     check(cell, &judge, key, entry, word, collector, flags);
-    if !shared.keep {
+    if !stroke.keep {
         return 0;
     }
     u64::from(cell.add(key, *entry, |earlier| viewer.preceding(earlier, entry)))

@@ -8,6 +8,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
+use smallvec::SmallVec;
 
 use super::Core;
 use super::access::Stroke;
@@ -15,7 +16,6 @@ use super::clock::{self, Know};
 use super::copies::{Copies, End};
 use super::shadow::Path;
 use super::sync::{Home, Message, Reach};
-use super::thread::LaneKnow;
 use crate::abi::Record;
 use crate::event::Place;
 use crate::finding::AccessClass;
@@ -134,11 +134,11 @@ impl Core {
 
     pub(super) fn mbarrier(&mut self, mbarrier: &Mbarrier, record: &Record<'_>, ranks: &[(u8, u32)]) {
         let geometry = self.geometry;
-        let lanes: Vec<usize> = record.lanes().collect();
-        let mut parties: Vec<Party> = Vec::new();
+        let lanes = record.lanes_by_rank();
+        let mut parties: SmallVec<[Party; 2]> = SmallVec::new();
         for (rank, phase) in ranks {
             let place = Place::of(record, usize::from(*rank), &geometry);
-            let lane = 1 << lanes.get(usize::from(*rank)).copied().unwrap_or(0);
+            let lane = 1 << lanes[usize::from(*rank) & 31];
             match parties.iter_mut().find(|party| party.place == place && party.phase == *phase) {
                 Some(party) => party.mask |= lane,
                 None => parties.push(Party { place, phase: *phase, mask: lane }),
@@ -160,8 +160,8 @@ impl Core {
                     let block = self.blocks.get_mut(&record.block());
                     let warp = block.and_then(|block| block.warps.get_mut(usize::from(record.warp())));
                     let Some(groups) = warp.and_then(|warp| warp.groups.as_mut()) else { continue };
-                    for lane in lanes.iter().filter(|lane| party.mask >> **lane & 1 != 0) {
-                        groups.arm(&mut self.copies, *lane, end, SiteId(record.site()));
+                    for lane in (0..32).filter(|lane| party.mask >> lane & 1 != 0) {
+                        groups.arm(&mut self.copies, lane, end, SiteId(record.site()));
                     }
                 }
                 _ => {}
@@ -179,9 +179,7 @@ impl Core {
         };
         let mut stroke = Stroke { scope, ..Stroke::weak(class, 8, entry) };
         stroke.entry.single = false;
-        let warp = self.blocks.get(&record.block()).and_then(|b| b.warps.get(usize::from(record.warp())));
-        let alike = warp.is_some_and(|warp| matches!(warp.know, LaneKnow::All(_)));
-        if alike && scope.is_some() {
+        if self.are_alike(record) && scope.is_some() {
             stroke.entry.mask = party.mask;
             self.element(party.place, stroke);
             return;

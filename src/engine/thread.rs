@@ -64,6 +64,21 @@ impl LaneKnow {
         }
     }
 
+    /// The lanes of a mask, those together that know the same.
+    pub(super) fn alike(&self, mask: u32) -> SmallVec<[u32; 4]> {
+        let Self::Each(knows) = self else { return std::iter::once(mask).collect() };
+        let mut groups: SmallVec<[u32; 4]> = SmallVec::new();
+        for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+            let same =
+                |group: &&mut u32| Arc::ptr_eq(&knows[group.trailing_zeros() as usize & 31], &knows[lane]);
+            match groups.iter_mut().find(same) {
+                Some(group) => *group |= 1 << lane,
+                None => groups.push(1 << lane),
+            }
+        }
+        groups
+    }
+
     /// Every different knowledge among the lanes of a mask.
     pub(super) fn distinct(&self, mask: u32) -> SmallVec<[&Arc<Know>; 4]> {
         match self {

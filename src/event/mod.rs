@@ -10,12 +10,14 @@ mod cluster;
 mod geometry;
 mod mbarrier;
 mod order;
+mod sizes;
 mod values;
 
 use crate::abi::{PEER, Record, SHARED_OFFSET, TAG_SHARED, Tagged};
 use crate::instrument::SiteId;
 pub use geometry::Geometry;
 pub use order::Orderer;
+pub use sizes::{copied, filled};
 
 /// A location: tagged address, with the block for shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

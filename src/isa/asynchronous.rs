@@ -1,11 +1,13 @@
-//! What asynchronous operations, mbarriers, clusters, proxies and matrix tiles are, and how they are read.
+//! What asynchronous operations, mbarriers, clusters and proxies are, and how they are read.
 //!
 //! Shapes and defaults are those of the PTX ISA 9.0: `mbarrier.arrive` is `.release.cta`, its waits are `.acquire.cta`,
 //! `barrier.cluster.arrive` is `.release` and its wait `.acquire`. Only the scope of an mbarrier
 //! operation that names none is taken for `.cluster`, since remote arrivals leave it out. An operation is *issued* by its
 //! instruction and *completes* later, by a group of the issuing thread or by an mbarrier.
 
-use super::classify::{Classified, certain, op_of, scope_of, space_of, unordered};
+use super::classify::{
+    Classified, at, certain, is_address, is_eviction_hint, op_of, scope_of, space_of, spaces, unordered,
+};
 use super::{AtomOp, Effect, Order, Scope, Space};
 use crate::ptx::ast::{Instruction, Operand, Word};
 use crate::ptx::type_bytes;
@@ -171,45 +173,6 @@ pub enum ProxyFence {
     MbarrierInit,
 }
 
-/// A weak write of a range.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Fill {
-    /// Where.
-    pub space: Space,
-    /// Operand of the address.
-    pub address: u8,
-    /// Bytes; `None`: operand 1 says how many.
-    pub bytes: Option<u32>,
-}
-
-/// A matrix in memory that a warp loads or stores together (`wmma.load`, `wmma.store`). Which lane touches which element
-/// is not specified.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Tile {
-    /// Stores, else loads.
-    pub store: bool,
-    /// Where.
-    pub space: Space,
-    /// Operand of the address.
-    pub address: u8,
-    /// Operand of the stride in elements; `None`: the lines are dense.
-    pub stride: Option<u8>,
-    /// Lines of consecutive elements.
-    pub lines: u8,
-    /// Elements of a line.
-    pub length: u8,
-    /// Bits of an element.
-    pub element_bits: u8,
-}
-
-fn at(index: usize) -> u8 {
-    u8::try_from(index).unwrap_or(u8::MAX)
-}
-
-fn is_address(operand: &Operand<'_>) -> bool {
-    matches!(operand, Operand::Address(_))
-}
-
 /// The first modifier that none of these describe.
 fn unknown<'a>(
     instruction: &Instruction<'a>,
@@ -218,10 +181,6 @@ fn unknown<'a>(
 ) -> Option<Word<'a>> {
     let is_known = |word: &&Word<'a>| !(known.contains(&word.text) || also(word.text));
     instruction.modifiers.iter().find(is_known).copied()
-}
-
-fn is_hint(word: &str) -> bool {
-    word.starts_with("L1::") || word.starts_with("L2::")
 }
 
 /// `cp...`
@@ -270,11 +229,6 @@ fn copy_arrive<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
     Classified { effect: Effect::Mbarrier(mbarrier), unknown }
 }
 
-/// State spaces in the order they are written: in copies, the destination comes first.
-fn spaces<'i>(instruction: &'i Instruction<'_>) -> impl Iterator<Item = Space> + use<'i> {
-    instruction.modifiers.iter().filter_map(|word| space_of(word.text))
-}
-
 /// `cp.async.{ca,cg}.shared.global [dst], [src], bytes{, read-at-most | , ignore}{, policy}`
 fn copy_async<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
     let operands = &instruction.operands[..];
@@ -301,7 +255,7 @@ fn copy_async<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         multicast: None,
     };
     let known = ["async", "ca", "cg"];
-    let unknown = unknown(instruction, &known, |word| space_of(word).is_some() || is_hint(word));
+    let unknown = unknown(instruction, &known, |word| space_of(word).is_some() || is_eviction_hint(word));
     Classified { effect: Effect::AsyncCopy(copy), unknown }
 }
 
@@ -367,7 +321,7 @@ fn bulk<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         let shape = tensor
             && (word.starts_with("tile") || word.starts_with("im2col") || word.starts_with("cta_group"));
         let reduces = reduction && (op_of(word).is_some() || type_bytes(word).is_some());
-        space_of(word).is_some() || is_hint(word) || shape || reduces
+        space_of(word).is_some() || is_eviction_hint(word) || shape || reduces
     });
     Classified { effect: Effect::AsyncCopy(copy), unknown }
 }
@@ -504,63 +458,4 @@ pub(super) fn proxy_fence<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
     };
     let unknown = unknown(instruction, &["proxy", "async"], |word| space_of(word).is_some());
     Classified { effect: Effect::ProxyFence(fence), unknown }
-}
-
-/// `st.bulk [a], bytes, 0`; `discard.global.L2 [a], 128`
-pub(super) fn fill<'a>(instruction: &Instruction<'a>, bytes: Option<u32>) -> Classified<'a> {
-    if !instruction.operands.first().is_some_and(is_address) {
-        return certain(Effect::Unknown);
-    }
-    let space = spaces(instruction).next().unwrap_or(Space::Generic);
-    certain(Effect::Fill(Fill { space, address: 0, bytes }))
-}
-
-/// `wmma.load`, `wmma.store`
-pub(super) fn tile<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
-    if instruction.has("mma") {
-        return certain(Effect::None);
-    }
-    let operands = &instruction.operands[..];
-    let Some(address) = operands.iter().position(is_address) else { return certain(Effect::Unknown) };
-    let store = instruction.has("store");
-    let part = ["a", "b", "c", "d"].into_iter().find(|part| instruction.has(part));
-    let shape = instruction.modifiers.iter().find_map(|word| shape(word.text));
-    let element = instruction.modifiers.iter().rev().find_map(|word| element_bits(word.text));
-    let (Some(part), Some((m, n, k)), Some(element_bits)) = (part, shape, element) else {
-        return unordered("a matrix access of unknown shape");
-    };
-    let (rows, columns) = match part {
-        "a" => (m, k),
-        "b" => (k, n),
-        _ => (m, n),
-    };
-    let (lines, length) = if instruction.has("col") { (columns, rows) } else { (rows, columns) };
-    let stride = if store { address + 2 } else { address + 1 };
-    let tile = Tile {
-        store,
-        space: spaces(instruction).next().unwrap_or(Space::Generic),
-        address: at(address),
-        stride: (operands.len() > stride).then(|| at(stride)),
-        lines,
-        length,
-        element_bits,
-    };
-    certain(Effect::Tile(tile))
-}
-
-/// `m16n16k16`
-fn shape(word: &str) -> Option<(u8, u8, u8)> {
-    let (m, rest) = word.strip_prefix('m')?.split_once('n')?;
-    let (n, k) = rest.split_once('k')?;
-    let size = |text: &str| text.parse::<u8>().ok().filter(|size| *size > 0);
-    Some((size(m)?, size(n)?, size(k)?))
-}
-
-fn element_bits(word: &str) -> Option<u8> {
-    Some(match word {
-        "b1" => 1,
-        "s4" | "u4" => 4,
-        "tf32" => 32,
-        _ => u8::try_from(type_bytes(word)? * 8).ok()?,
-    })
 }

@@ -1,10 +1,10 @@
 //! From an instruction to its effect.
 
-use super::asynchronous;
 use super::table::{Meaning, lookup};
 use super::{
     Access, AccessKind, AtomOp, Barrier, BarrierKind, Effect, Fence, FenceOrder, Marking, Order, Scope, Space,
 };
+use super::{asynchronous, range};
 use crate::ptx::ast::{Instruction, Operand, Word};
 use crate::ptx::type_bytes;
 
@@ -56,10 +56,23 @@ pub fn classify<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         Meaning::Mbarrier => asynchronous::mbarrier(instruction),
         Meaning::MatrixLoad => matrix(instruction, AccessKind::Load),
         Meaning::MatrixStore => matrix(instruction, AccessKind::Store),
-        Meaning::Tile => asynchronous::tile(instruction),
-        Meaning::Discard => asynchronous::fill(instruction, Some(128)),
+        Meaning::Tile => range::tile(instruction),
+        Meaning::Discard => range::fill(instruction, Some(128)),
         Meaning::NotCovered { what, orders } => certain(Effect::NotCovered { what, orders }),
     }
+}
+
+pub(super) fn at(index: usize) -> u8 {
+    u8::try_from(index).unwrap_or(u8::MAX)
+}
+
+pub(super) fn is_address(operand: &Operand<'_>) -> bool {
+    matches!(operand, Operand::Address(_))
+}
+
+/// State spaces in the order they are written: in copies, the destination comes first.
+pub(super) fn spaces<'i>(instruction: &'i Instruction<'_>) -> impl Iterator<Item = Space> + use<'i> {
+    instruction.modifiers.iter().filter_map(|word| space_of(word.text))
 }
 
 fn has_address(operand: &Operand<'_>) -> bool {
@@ -73,7 +86,7 @@ fn has_address(operand: &Operand<'_>) -> bool {
 /// `ldmatrix`, `stmatrix`: rows of 16 bytes, whose addresses the first lanes give.
 fn matrix<'a>(instruction: &Instruction<'a>, kind: AccessKind) -> Classified<'a> {
     let has = |word| instruction.has(word);
-    let Some(address) = instruction.operands.iter().position(|o| matches!(o, Operand::Address(_))) else {
+    let Some(address) = instruction.operands.iter().position(is_address) else {
         return certain(Effect::Unknown);
     };
     let matrices = match (has("x1"), has("x2"), has("x4")) {
@@ -95,7 +108,7 @@ fn matrix<'a>(instruction: &Instruction<'a>, kind: AccessKind) -> Classified<'a>
         element,
         count: 16 / element,
         op: None,
-        address: u8::try_from(address).unwrap_or(0),
+        address: at(address),
         rows: Some(rows.min(32)),
     }))
 }
@@ -141,8 +154,12 @@ pub(super) fn op_of(word: &str) -> Option<AtomOp> {
 /// Cache operators, eviction hints and prefetch sizes: no effect on what is accessed or how it is ordered.
 fn is_hint(word: &str) -> bool {
     matches!(word, "ca" | "cg" | "cs" | "cv" | "lu" | "wb" | "wt" | "noftz" | "unified")
-        || word.starts_with("L1::")
-        || word.starts_with("L2::")
+        || is_eviction_hint(word)
+}
+
+/// Those of the two caches: eviction priorities, policies and prefetch sizes.
+pub(super) fn is_eviction_hint(word: &str) -> bool {
+    word.starts_with("L1::") || word.starts_with("L2::")
 }
 
 /// Packed types are atomic, and overlap, element by element.
@@ -159,9 +176,9 @@ fn access<'a>(instruction: &Instruction<'a>, kind: AccessKind) -> Classified<'a>
         return asynchronous::remote(instruction);
     }
     if instruction.has("bulk") {
-        return asynchronous::fill(instruction, None);
+        return range::fill(instruction, None);
     }
-    let address = instruction.operands.iter().position(|o| matches!(o, Operand::Address(_)));
+    let address = instruction.operands.iter().position(is_address);
     let rmw = matches!(kind, AccessKind::Atom | AccessKind::Red);
     let mut access = Access {
         kind,
@@ -269,7 +286,6 @@ fn barrier<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         return Classified { effect: Effect::WarpBarrier, unknown: None };
     }
     let operands = instruction.operands.len();
-    let at = |index: usize| u8::try_from(index).unwrap_or(0);
     let effect = if has("red") {
         // `d, a{, b}, {!}c`
         let count = (operands == 4).then_some(2);
@@ -279,7 +295,7 @@ fn barrier<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         if !has("arrive") && !has("sync") {
             return unordered("a barrier of unknown kind");
         }
-        Effect::Barrier(Barrier { kind, id: 0, count: (operands > 1).then_some(at(1)) })
+        Effect::Barrier(Barrier { kind, id: 0, count: (operands > 1).then_some(1) })
     };
     let known = ["cta", "sync", "arrive", "red", "aligned", "popc", "and", "or", "u32", "pred"];
     let unknown = instruction.modifiers.iter().find(|word| !known.contains(&word.text)).copied();

@@ -6,13 +6,14 @@
 
 mod asynchronous;
 mod classify;
+mod range;
 mod table;
 
 pub use asynchronous::{
-    AsyncCopy, ClusterBarrier, Completion, CopyBytes, Fill, GroupKind, GroupOp, Mbarrier, MbarrierOp,
-    ProxyFence, Tile,
+    AsyncCopy, ClusterBarrier, Completion, CopyBytes, GroupKind, GroupOp, Mbarrier, MbarrierOp, ProxyFence,
 };
 pub use classify::{Classified, classify};
+pub use range::{Fill, Tile};
 pub use table::{Meaning, Row, lookup, rows};
 
 /// State space of an access.

@@ -6,8 +6,8 @@ use super::Orderer;
 use super::pool::WarpKey;
 use crate::abi::{Record, SHARED_OFFSET, TAG_SHARED, bulk_parts};
 use crate::event::cluster::ClusterBarrier;
-use crate::event::{Arrival, ClusterMisuse, Event, Handler, Misuse, Place, Target};
-use crate::isa::{self, AsyncCopy, Completion, CopyBytes, Mbarrier, MbarrierOp};
+use crate::event::{Arrival, ClusterMisuse, Event, Handler, Misuse, Place, Target, copied, filled};
+use crate::isa::{self, AsyncCopy, Completion, CopyBytes, Fill, Mbarrier, MbarrierOp, Tile};
 
 impl Orderer {
     /// Replays lanes of an mbarrier operation; gives those that have to wait.
@@ -69,11 +69,7 @@ impl Orderer {
     pub(super) fn copy(&mut self, copy: &AsyncCopy, record: &Record<'_>, handler: &mut impl Handler) {
         if copy.completion == Completion::Group || copy.completion == Completion::BulkGroup {
             for rank in 0..record.mask().count_ones() as usize {
-                let bytes = match copy.bytes {
-                    CopyBytes::Static(bytes) | CopyBytes::Limited(bytes, _) => bytes,
-                    CopyBytes::Operand(_) => bulk_parts(record.written(rank).unwrap_or(0)).0,
-                    CopyBytes::Descriptor => 0,
-                };
+                let (bytes, _) = copied(copy, record, rank);
                 self.note_copied(Place::of(record, rank, &self.geometry), bytes);
             }
             handler.event(Event::Copy { record: *record, targets: &[] });
@@ -82,8 +78,8 @@ impl Orderer {
         let mut targets: SmallVec<[Target; 4]> = SmallVec::new();
         for rank in 0..record.mask().count_ones() as usize {
             let to = Place::of(record, rank, &self.geometry);
-            let written = record.written(rank).unwrap_or(0);
-            let mut add = |orderer: &mut Self, to: Place, mbarrier: Place, bytes: u32| {
+            let (bytes, _) = copied(copy, record, rank);
+            let mut add = |orderer: &mut Self, to: Place, mbarrier: Place| {
                 if copy.bytes == CopyBytes::Descriptor {
                     orderer.mbarriers.make_opaque(mbarrier);
                     return;
@@ -94,20 +90,19 @@ impl Orderer {
             };
             if copy.from.is_none() {
                 let mbarrier = Place::new(record.read(rank).unwrap_or(0), record.block(), &self.geometry);
-                let CopyBytes::Static(bytes) = copy.bytes else { continue };
-                add(self, to, mbarrier, bytes);
+                add(self, to, mbarrier);
                 continue;
             }
-            let (bytes, offset, mask) = bulk_parts(written);
+            let (_, offset, mask) = bulk_parts(record.written(rank).unwrap_or(0));
             let in_block =
                 |address: u64, block| Place { address: TAG_SHARED | address & SHARED_OFFSET, block };
             if mask == 0 {
-                add(self, to, in_block(offset, to.block), bytes);
+                add(self, to, in_block(offset, to.block));
                 continue;
             }
             for peer in (0..16).filter(|peer| mask >> peer & 1 != 0) {
                 if let Some(block) = self.geometry.peer(record.block(), peer) {
-                    add(self, in_block(to.address, block), in_block(offset, block), bytes);
+                    add(self, in_block(to.address, block), in_block(offset, block));
                 }
             }
         }
@@ -115,7 +110,24 @@ impl Orderer {
         handler.event(Event::Copy { record: *record, targets: &targets });
     }
 
-    /// What a copy writes is not known.
+    /// Replays a fill.
+    pub(super) fn fill(&mut self, fill: &Fill, record: &Record<'_>, handler: &mut impl Handler) {
+        for rank in 0..record.mask().count_ones() as usize {
+            self.note_copied(Place::of(record, rank, &self.geometry), filled(fill, record, rank));
+        }
+        handler.event(Event::Own { record: *record });
+    }
+
+    /// Replays the store of a tile.
+    pub(super) fn tile_store(&mut self, tile: &Tile, record: &Record<'_>, handler: &mut impl Handler) {
+        let base = Place::of(record, 0, &self.geometry);
+        for (address, bytes) in tile.spans(base.address, record.read(0).unwrap_or(0)) {
+            self.note_copied(Place { address, ..base }, bytes);
+        }
+        handler.event(Event::Own { record: *record });
+    }
+
+    /// What is written there is not known.
     pub(super) fn note_copied(&mut self, to: Place, bytes: u32) {
         if self.values.is_empty() {
             return;

@@ -36,9 +36,6 @@ use crate::abi::{DecodeError, Record, Tagged, Unit, decode};
 use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
 use crate::isa::{self, Access, AsyncCopy, BarrierKind, Fill, Mbarrier, MbarrierOp, Tile};
 
-/// Bytes of a fill beyond which it faults: no block has more shared memory.
-const LARGEST_FILL: u64 = 1 << 18;
-
 /// What replay needs to know of a site.
 #[derive(Clone, Copy, Debug)]
 enum Role {
@@ -262,15 +259,11 @@ impl Orderer {
                 }
                 handler.event(Event::Access { record: *record, ranks: all_ranks(record) });
             }
-            // A strong operation goes straight through when it is the only one in flight, else by the pool. A warp that
-            // is ready but has not gone on may hold an earlier one.
+            Role::Strong(_) | Role::Mbarrier(_) if !self.is_alone(record) => {
+                return Replayed::Left(record.mask());
+            }
             Role::Strong(access) => {
-                let after = record.tickets().map_or(0, |tickets| tickets.1);
-                let alone = self.pool.is_empty() && self.ready.is_empty();
-                if !alone || !self.watermark.covers(after) {
-                    return Replayed::Left(record.mask());
-                }
-                let ranks = self.runnable(&access, record, record.mask(), &Hints::none(true));
+                let ranks = self.runnable(&access, record, record.mask(), Hints::none(true));
                 let left = record.mask() & !lanes_of(record, &ranks);
                 if !ranks.is_empty() {
                     handler.event(Event::Access { record: *record, ranks: &ranks });
@@ -292,11 +285,6 @@ impl Orderer {
             Role::Exit => self.exit(key, site, record.mask(), handler),
             Role::Copy(copy) => self.copy(&copy, record, handler),
             Role::Mbarrier(mbarrier) => {
-                let after = record.tickets().map_or(0, |tickets| tickets.1);
-                let alone = self.pool.is_empty() && self.ready.is_empty();
-                if !alone || !self.watermark.covers(after) {
-                    return Replayed::Left(record.mask());
-                }
                 let left = self.mbarrier(&mbarrier, record, record.mask(), false, handler);
                 if left != 0 {
                     return Replayed::Left(left);
@@ -306,23 +294,8 @@ impl Orderer {
                 let arrival = Arrival { site, block: key.block, warp: key.warp, mask: record.mask(), id: 0 };
                 self.cluster_barrier(barrier, arrival, handler);
             }
-            Role::Fill(fill) => {
-                for rank in 0..record.mask().count_ones() as usize {
-                    let bytes = fill.bytes.map_or_else(|| record.written(rank).unwrap_or(0), u64::from);
-                    let bytes = bytes.min(LARGEST_FILL) as u32;
-                    self.note_copied(Place::of(record, rank, &self.geometry), bytes);
-                }
-                handler.event(Event::Own { record: *record });
-            }
-            Role::TileStore(tile) => {
-                let bytes = |elements: u64| elements.wrapping_mul(tile.element_bits.into()).div_ceil(8);
-                let (base, stride) = (Place::of(record, 0, &self.geometry), record.read(0).unwrap_or(0));
-                for line in 0..u64::from(tile.lines) {
-                    let address = base.address.wrapping_add(bytes(line.wrapping_mul(stride)));
-                    self.note_copied(Place { address, ..base }, bytes(tile.length.into()) as u32);
-                }
-                handler.event(Event::Own { record: *record });
-            }
+            Role::Fill(fill) => self.fill(&fill, record, handler),
+            Role::TileStore(tile) => self.tile_store(&tile, record, handler),
             Role::Own => handler.event(Event::Own { record: *record }),
             Role::SharedVariable => {
                 let offset = Tagged(record.a(0)).address();
@@ -330,6 +303,13 @@ impl Orderer {
             }
         }
         Replayed::Done
+    }
+
+    /// Whether a strong operation may go straight through, as the only one in flight, and not by the pool. A warp that is
+    /// ready but has not gone on may hold an earlier one.
+    fn is_alone(&self, record: &Record<'_>) -> bool {
+        let after = record.tickets().map_or(0, |tickets| tickets.1);
+        self.pool.is_empty() && self.ready.is_empty() && self.watermark.covers(after)
     }
 
     fn note_weak_store(&mut self, access: &Access, record: &Record<'_>) {

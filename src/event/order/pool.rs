@@ -18,9 +18,6 @@ pub(super) type Ranks = SmallVec<[u8; 32]>;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Candidate {
     pub(super) before: u64,
-    pub(super) warp: WarpKey,
-    /// Where its record starts in the warp's queue.
-    pub(super) at: usize,
     /// Lanes not yet replayed.
     pub(super) left: u32,
     /// It leaves every value as it read it.
@@ -42,20 +39,28 @@ pub(super) struct Change {
 }
 
 /// What helps to tell whether an operation can act now.
-#[derive(Debug)]
-pub(super) struct Hints {
-    /// Changes that overlapping operations of other warps will make.
-    pub(super) others: Vec<Change>,
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hints<'h> {
+    /// Changes that overlapping operations will make.
+    changes: &'h [(PoolKey, Change)],
+    /// The operation itself, whose changes do not count.
+    own: Option<PoolKey>,
     /// Values that overlapping operations read and leave there: they go before the next change.
-    pub(super) wanted: Vec<(Place, u64)>,
+    wanted: &'h [(Place, u64)],
     /// A place of which nothing is known may be taken to hold what was read.
-    pub(super) guess: bool,
+    guess: bool,
 }
 
-impl Hints {
+impl Hints<'_> {
     /// Nothing is known of others.
     pub(super) fn none(guess: bool) -> Self {
-        Self { others: Vec::new(), wanted: Vec::new(), guess }
+        Self { changes: &[], own: None, wanted: &[], guess }
+    }
+
+    /// Whether another operation is about to leave this value there.
+    fn brings(&self, place: Place, value: Option<u64>) -> bool {
+        let mut others = self.changes.iter().filter(|(of, _)| Some(*of) != self.own);
+        others.any(|(_, change)| change.place == place && Some(change.written) == value)
     }
 }
 
@@ -103,7 +108,7 @@ impl Orderer {
         access: &Access,
         record: &Record<'_>,
         lanes: u32,
-        hints: &Hints,
+        hints: Hints<'_>,
     ) -> Ranks {
         let mut order = Ranks::new();
         let mut pending: SmallVec<[u8; 32]> = SmallVec::new();
@@ -139,16 +144,12 @@ impl Orderer {
         access: &Access,
         record: &Record<'_>,
         pending: &[u8],
-        hints: &Hints,
+        hints: Hints<'_>,
     ) -> Option<usize> {
         if access.kind == AccessKind::Store {
             return (!pending.is_empty()).then_some(0);
         }
         let (mut fits, mut begins, mut first) = (None, None, None);
-        // Another operation is about to leave this value there.
-        let brought = |place, read: Option<u64>| {
-            hints.others.iter().any(|change| change.place == place && Some(change.written) == read)
-        };
         for (index, rank) in pending.iter().enumerate() {
             let rank = usize::from(*rank);
             let place = Place::of(record, rank, &self.geometry);
@@ -169,10 +170,10 @@ impl Orderer {
                 }
                 Some(_) => {}
                 None if !hints.guess => {}
-                None if brought(place, read) => {}
+                None if hints.brings(place, read) => {}
                 None => {
                     // Lanes go round in a circle only if no other warp comes in between.
-                    if !others().any(|other| brought(place, record.read(other))) {
+                    if !others().any(|other| hints.brings(place, record.read(other))) {
                         first = first.or(Some(index));
                     }
                     let follows = access.is_rmw()
@@ -201,7 +202,7 @@ impl Orderer {
         let reads_only = waits || (mbarrier.is_none() && (0..record.mask().count_ones() as usize).all(keeps));
         self.readers += usize::from(reads_only);
         self.stalled = false;
-        self.pool.insert((after, key, at), Candidate { before, warp: key, at, left, reads_only, waits });
+        self.pool.insert((after, key, at), Candidate { before, left, reads_only, waits });
     }
 
     fn leave(&mut self, at: &PoolKey) {
@@ -222,7 +223,7 @@ impl Orderer {
         }
         // Where every operation changes what it reads, as with a counter, the first whose value is there may go at once.
         let known = Hints::none(false);
-        if self.readers == 0 && self.attempt(first_key, false, &known, handler) {
+        if self.readers == 0 && self.attempt(first_key, false, known, handler) {
             return true;
         }
         // Others whose intervals overlap may come first; its value tells, or theirs do.
@@ -231,7 +232,7 @@ impl Orderer {
         let waits = |orderer: &Self, key: &PoolKey| orderer.pool.get(key).is_some_and(|c| c.waits);
         // A phase that is waited for may not be complete much longer.
         for key in &overlapping {
-            if waits(self, key) && self.attempt(*key, false, &known, handler) {
+            if waits(self, key) && self.attempt(*key, false, known, handler) {
                 return true;
             }
         }
@@ -245,10 +246,9 @@ impl Orderer {
                 if changes.iter().any(|(of, _)| of == key) != changing {
                     continue;
                 }
-                let others = changes.iter().filter(|(of, _)| of != key).map(|(_, change)| *change).collect();
-                let wanted = if changing { wanted.clone() } else { Vec::new() };
-                let hints = Hints { others, wanted, guess: *key == first_key };
-                if self.attempt(*key, false, &hints, handler) {
+                let wanted = if changing { &wanted[..] } else { &[] };
+                let hints = Hints { changes: &changes, own: Some(*key), wanted, guess: *key == first_key };
+                if self.attempt(*key, false, hints, handler) {
                     return true;
                 }
             }
@@ -264,14 +264,14 @@ impl Orderer {
             // Others may lead on to what this one waits for.
             forced = overlapping.iter().copied().find(|key| !waits(self, key)).unwrap_or(first_key);
         }
-        self.attempt(forced, false, &hints, handler) || self.attempt(forced, true, &hints, handler)
+        self.attempt(forced, false, hints, handler) || self.attempt(forced, true, hints, handler)
     }
 
     /// Follows the values that an operation read at places of which nothing is known back to where they began. What brought
     /// a value began before the operation ended, so it is among those that overlap.
     fn assume_origin(&mut self, first: PoolKey, changes: &[(PoolKey, Change)]) {
         let Some(candidate) = self.pool.get(&first) else { return };
-        let Some(record) = self.record(&first, candidate).filter(|record| self.is_strong(record)) else {
+        let Some(record) = self.record(first).filter(|record| self.is_strong(record)) else {
             return;
         };
         let mut origins: SmallVec<[(Place, u64); 1]> = SmallVec::new();
@@ -303,9 +303,9 @@ impl Orderer {
     }
 
     /// The record of a candidate.
-    fn record(&self, key: &PoolKey, candidate: &Candidate) -> Option<Record<'_>> {
-        let block = self.blocks.get(&key.1.block)?;
-        let units = block.warps.get(usize::from(key.1.warp))?.queue.units.get(candidate.at..)?;
+    fn record(&self, (_, key, at): PoolKey) -> Option<Record<'_>> {
+        let block = self.blocks.get(&key.block)?;
+        let units = block.warps.get(usize::from(key.warp))?.queue.units.get(at..)?;
         decode(units).ok().flatten()
     }
 
@@ -321,7 +321,7 @@ impl Orderer {
             let Some(candidate) = self.pool.get(key).filter(|candidate| candidate.reads_only) else {
                 continue;
             };
-            let Some(record) = self.record(key, candidate).filter(|record| self.is_strong(record)) else {
+            let Some(record) = self.record(*key).filter(|record| self.is_strong(record)) else {
                 continue;
             };
             for (rank, lane) in record.lanes().enumerate() {
@@ -337,7 +337,7 @@ impl Orderer {
         let mut changes = Vec::new();
         for key in keys {
             let Some(candidate) = self.pool.get(key) else { continue };
-            let Some(record) = self.record(key, candidate).filter(|record| self.is_strong(record)) else {
+            let Some(record) = self.record(*key).filter(|record| self.is_strong(record)) else {
                 continue;
             };
             for (rank, lane) in record.lanes().enumerate() {
@@ -358,11 +358,11 @@ impl Orderer {
         &mut self,
         at: PoolKey,
         force: bool,
-        hints: &Hints,
+        hints: Hints<'_>,
         handler: &mut impl Handler,
     ) -> bool {
         let Some(&candidate) = self.pool.get(&at) else { return false };
-        let key = candidate.warp;
+        let (_, key, start) = at;
         let Some(block) = self.blocks.get_mut(&key.block) else {
             self.leave(&at);
             return true;
@@ -370,7 +370,7 @@ impl Orderer {
         let mut queue = std::mem::take(&mut block.warps[usize::from(key.warp)].queue);
         let mut left = candidate.left;
         let mut length = 0;
-        if let Some(record) = queue.units.get(candidate.at..).and_then(|units| decode(units).ok().flatten()) {
+        if let Some(record) = queue.units.get(start..).and_then(|units| decode(units).ok().flatten()) {
             length = record.units().len();
             let role = self.roles.get(record.site() as usize).copied();
             if let Some(Role::Mbarrier(mbarrier)) = role {
@@ -395,7 +395,7 @@ impl Orderer {
         if left == 0 {
             self.leave(&at);
             if length != 0 {
-                retire(&mut queue, candidate.at, length);
+                retire(&mut queue, start, length);
             }
             self.ready.push(key);
         } else if let Some(entry) = self.pool.get_mut(&at) {

@@ -1,6 +1,7 @@
 //! Asynchronous copies, stores and reductions on their way. What is issued is put into the queue of its warp; its bytes move
 //! at some time between then and the wait that requires them. The time is drawn when it is issued, counted in steps
-//! of the launch: at once, soon, or, where the issuing thread waits for groups, as late as may be. Nothing is on its way any more when a block of the cluster ends.
+//! of the launch: at once, soon, or, where the issuing thread waits for groups, as late as may be. Nothing is on its way any
+//! more when a block of the cluster ends.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -110,13 +111,6 @@ pub(super) enum Source {
     Staged(Box<[u8]>),
 }
 
-fn index(kind: GroupKind) -> usize {
-    match kind {
-        GroupKind::Copy => 0,
-        GroupKind::Bulk => 1,
-    }
-}
-
 impl Core<'_> {
     /// Puts the copies of lanes on their way, which complete by groups of this kind or by mbarriers.
     pub(super) fn send(
@@ -130,7 +124,7 @@ impl Core<'_> {
         let (batch, due) = self.batch(kind.is_some());
         let queue = self.copies.queue(key, block.cluster);
         for (lane, mut copy) in copies {
-            copy.group = kind.map(|kind| (kind, queue.committed[index(kind)][lane]));
+            copy.group = kind.map(|kind| (kind, queue.committed[kind as usize][lane]));
             queue.entries.push(Entry { batch, lane: lane as u8, what: What::Copy(copy) });
         }
         self.schedule(key, batch, due)
@@ -210,14 +204,14 @@ impl Core<'_> {
         match op {
             GroupOp::Commit(kind) => {
                 for lane in lanes(mask) {
-                    queue.committed[index(kind)][lane] += 1;
+                    queue.committed[kind as usize][lane] += 1;
                 }
                 Ok(())
             }
             GroupOp::WaitAll => self.land(key, |e| own(e) && of(e, GroupKind::Copy).is_some()),
             GroupOp::Wait { kind, pending, reads } => {
                 let over = |entry: &Entry| {
-                    let closed = committed[index(kind)][usize::from(entry.lane) % LANES];
+                    let closed = committed[kind as usize][usize::from(entry.lane) % LANES];
                     own(entry) && of(entry, kind).is_some_and(|group| group.saturating_add(pending) < closed)
                 };
                 if reads { self.stage(key, over) } else { self.land(key, over) }

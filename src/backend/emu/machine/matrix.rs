@@ -5,6 +5,7 @@ use super::access::{halt, operand, read, write};
 use super::place::{View, locate, misaligned, tagged};
 use super::warp::{Group, State, Warp};
 use super::{Block, Core, Halt};
+use crate::abi::Lanes;
 use crate::backend::emu::image::{LoggedSite, MatrixOp, TileOp, Values};
 use crate::backend::emu::regs::{Dst, Src, lanes};
 use crate::backend::emu::types::low;
@@ -52,9 +53,7 @@ impl Core<'_> {
                 (address, here.mask & if rows < 32 { (1 << rows) - 1 } else { u32::MAX })
             }
             MatrixOp::Tile(tile) => {
-                let dense = Src::Const(tile.length.into());
-                let stride = self.value(block, warp, group, tile.stride.unwrap_or(dense));
-                self.recorder.read = stride.map(|stride| low(stride, 32));
+                self.recorder.read = self.strides(block, warp, group, tile);
                 (&tile.address, here.mask)
             }
         };
@@ -146,12 +145,17 @@ impl Core<'_> {
         Ok(())
     }
 
+    /// From line to line of a tile, in elements.
+    fn strides(&mut self, block: &mut Block, warp: usize, group: usize, tile: &TileOp) -> Lanes {
+        let dense = Src::Const(tile.length.into());
+        self.value(block, warp, group, tile.stride.unwrap_or(dense)).map(|stride| low(stride, 32))
+    }
+
     /// Moves the elements of a tile: element `i` of a lane is number `32 * i + lane` of the matrix, by rows. Where lanes
     /// have room for more than there is, elements are in several.
     fn tile(&mut self, block: &mut Block, warp: usize, group: usize, tile: &TileOp) -> Result<(), Halt> {
         let here = block.warps[warp].groups[group];
-        let dense = Src::Const(tile.length.into());
-        let strides = self.value(block, warp, group, tile.stride.unwrap_or(dense));
+        let strides = self.strides(block, warp, group, tile);
         let Block { position, cluster, warps, .. } = block;
         let at = &mut warps[warp];
         let addresses = Self::addresses(at, here, &tile.address);
@@ -178,7 +182,7 @@ impl Core<'_> {
                     let number = number % total;
                     let (row, column) = (number / columns, number % columns);
                     let (line, at) = if tile.columns { (column, row) } else { (row, column) };
-                    let offset = u64::from(line) * low(strides[lane], 32) + u64::from(at);
+                    let offset = u64::from(line) * strides[lane] + u64::from(at);
                     let address = addresses[lane].wrapping_add(offset * u64::from(tile.bytes));
                     let place = locate(tile.address.space, address, position);
                     if place.1 & (size as u64 - 1) != 0 {
