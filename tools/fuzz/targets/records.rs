@@ -32,7 +32,9 @@ fn formed(data: &[u8], sites: &SiteTable) -> Vec<Unit> {
         let space = if chunk[3] & 1 != 0 { TAG_SHARED } else { 0x1000 };
         let stride = u64::from(chunk[4] % 9);
         let a = std::array::from_fn(|lane| space + u64::from(chunk[3] / 2) + stride * lane as u64);
-        let (read, written) = ([u64::from(chunk[5]); LANES], [u64::from(chunk[6]); LANES]);
+        // Small values, and the largest that there are.
+        let value = |byte: u8| if byte < 0xf8 { u64::from(byte) } else { u64::MAX >> (8 * (byte & 7)) };
+        let (read, written) = ([value(chunk[5]); LANES], [value(chunk[6]); LANES]);
         let until = ticket + 1 + u64::from(chunk[7] % 3);
         let (block, warp) = (u32::from(chunk[2] & 1), chunk[2] >> 1 & 1);
         let tickets = (ticket, until);
