@@ -8,10 +8,11 @@ use super::Core;
 use super::clock::{self, Know};
 use super::conflict::{Shared, entry_witness, includes, touch};
 use super::publish::Observation;
+use super::quiet::Now;
 use super::shadow::{Entry, Key, Path, WORD};
 use super::sync::{Home, Message, Write};
 use super::thread::{LaneKnow, View};
-use crate::abi::Record;
+use crate::abi::{Record, Tagged};
 use crate::event::Place;
 use crate::finding::{AccessClass, ThreadId, Witness};
 use crate::instrument::SiteId;
@@ -39,12 +40,15 @@ pub(super) struct Stroke {
     pub(super) entry: Entry,
     /// Later accesses are judged against it, too.
     pub(super) keep: bool,
+    /// Quiet words have been seen to.
+    pub(super) quiet: bool,
 }
 
 impl Stroke {
     /// A weak access of one lane.
     pub(super) fn weak(class: AccessClass, element: u8, entry: Entry) -> Self {
-        Self { class, scope: None, order: Order::Weak, marking: Marking::Plain, element, entry, keep: true }
+        let (order, marking) = (Order::Weak, Marking::Plain);
+        Self { class, scope: None, order, marking, element, entry, keep: true, quiet: false }
     }
 }
 
@@ -67,6 +71,7 @@ impl Core {
             element: access.element,
             entry,
             keep: true,
+            quiet: false,
         };
         if access.order.is_strong() {
             self.strong(access, record, ranks, stroke);
@@ -105,6 +110,13 @@ impl Core {
     }
 
     fn weak(&mut self, access: &Access, record: &Record<'_>, ranks: &[u8], mut stroke: Stroke) {
+        match self.quiet(access, record, ranks, &stroke) {
+            Some(false) => {
+                self.weak_writes(access, record, ranks, stroke);
+                return;
+            }
+            left => stroke.quiet = left.is_some(),
+        }
         let whole = ranks.len() as u32 == record.mask().count_ones();
         let alike = self.are_alike(record);
         // All lanes at one address: one access of many lanes. Lanes of a store still conflict with each other.
@@ -125,11 +137,45 @@ impl Core {
             stroke.entry.value = record.written(rank);
             self.elements(access, Place::of(record, rank, &self.geometry), stroke);
         }
-        if access.writes() && !self.locations.is_empty() {
-            for rank in ranks {
-                let rank = usize::from(*rank);
-                self.weak_write(access, record, rank, lanes[rank & 31].into(), stroke);
-            }
+        self.weak_writes(access, record, ranks, stroke);
+    }
+
+    /// Takes the access to quiet words. Tells whether any are left, all for `None`.
+    fn quiet(
+        &mut self,
+        access: &Access,
+        record: &Record<'_>,
+        ranks: &[u8],
+        stroke: &Stroke,
+    ) -> Option<bool> {
+        if ranks.len() as u32 != record.mask().count_ones() {
+            return None;
+        }
+        let block = self.blocks.get_mut(&record.block())?;
+        let warp = block.warps.get(usize::from(record.warp()))?;
+        let now = Now {
+            record,
+            entry: Entry { mask: record.mask(), ..stroke.entry },
+            class: stroke.class,
+            element: stroke.element,
+            bytes: access.bytes() as u8,
+            know: &warp.know,
+            launch: self.launches.get(self.current as usize),
+        };
+        let shared = Tagged(record.a(0)).is_shared();
+        let shadow = if shared { &mut block.shared } else { &mut self.global };
+        shadow.access_quiet(&now)
+    }
+
+    /// Weak stores to strong locations.
+    fn weak_writes(&mut self, access: &Access, record: &Record<'_>, ranks: &[u8], stroke: Stroke) {
+        if !access.writes() || self.locations.is_empty() {
+            return;
+        }
+        let lanes = record.lanes_by_rank();
+        for rank in ranks {
+            let rank = usize::from(*rank);
+            self.weak_write(access, record, rank, lanes[rank & 31].into(), stroke);
         }
     }
 

@@ -44,7 +44,9 @@ pub(super) fn touch(
     collector: &mut Collector,
     flags: &mut Flags,
 ) -> u64 {
-    let cell = shadow.cell(word);
+    // What stayed quiet has been seen to already.
+    let cell = if stroke.quiet { shadow.loud_cell(word) } else { Some(shadow.cell(word)) };
+    let Some(cell) = cell else { return 0 };
     let entry = &stroke.entry;
     let lane = entry.mask.trailing_zeros() as usize & 31;
     let Some(warp) = block.warps.get(usize::from(entry.warp)) else { return 0 };

@@ -10,7 +10,8 @@
 //! | `sync` | release and acquire patterns, observation, RMW chains (synchronizes-with by values), scopes |
 //! | `mbarrier` | arrivals and waits of mbarriers (synchronizes-with by phases) |
 //! | `copies`, `asynchronous` | asynchronous operations and their completion, proxy fences |
-//! | `shadow` | which earlier accesses are kept for each byte |
+//! | `quiet` | words whose accesses are all ordered so far, record by record |
+//! | `shadow` | which earlier accesses are kept for each byte of the others |
 //! | `access` | what accesses observe and hand on |
 //! | `conflict` | an access against the shadow: conflict, causality order, morally strong, proxies |
 //! | `judge` | which rule and severity a race gets |
@@ -55,6 +56,7 @@ mod judge;
 mod mbarrier;
 mod misuse;
 mod publish;
+mod quiet;
 mod shadow;
 mod sync;
 mod thread;

@@ -8,6 +8,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::clock::Time;
+use super::quiet::{Now, Page, Quiet, WORDS};
 use crate::abi::LANES;
 use crate::finding::AccessClass;
 use crate::instrument::SiteId;
@@ -15,8 +16,7 @@ use crate::isa::Scope;
 
 /// Bytes of one cell.
 pub(super) const WORD: u64 = 4;
-const WORDS_PER_PAGE: usize = 256;
-const PAGE_BYTES: u64 = WORD * WORDS_PER_PAGE as u64;
+const PAGE_BYTES: u64 = WORD * WORDS as u64;
 
 /// How an access gets to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -238,8 +238,8 @@ impl Cell {
                 group.retire(|earlier| {
                     let lanes = ordered(earlier) & earlier.mask;
                     // What a barrier lies behind, the other writers of this interval are ordered after as well.
-                    let own = (earlier.block, earlier.warp, earlier.interval)
-                        == (entry.block, entry.warp, entry.interval)
+                    let own = (earlier.launch, earlier.block, earlier.warp, earlier.interval)
+                        == (entry.launch, entry.block, entry.warp, entry.interval)
                         && lanes & entry.mask != 0;
                     other_value |= own && earlier.value != entry.value;
                     lanes
@@ -298,33 +298,97 @@ impl Cell {
     }
 }
 
-/// Cells by address, made when first touched.
+/// A page of memory.
+#[derive(Debug)]
+struct Leaf {
+    /// The first word.
+    base: u64,
+    quiet: Page,
+    /// Those of words that have spoken up.
+    cells: Option<Box<[Cell]>>,
+}
+
+/// What is known of memory, by address: pages are made when first touched.
 #[derive(Debug, Default)]
 pub(super) struct Shadow {
-    pages: FxHashMap<u64, Box<[Cell]>>,
+    index: FxHashMap<u64, u32>,
+    leaves: Vec<Leaf>,
+    /// The last page found: its number and place.
+    last: Option<(u64, u32)>,
+    quiet: Quiet,
 }
 
 impl Shadow {
-    /// The cell that holds this byte.
-    pub(super) fn cell(&mut self, address: u64) -> &mut Cell {
-        let page = self
-            .pages
-            .entry(address / PAGE_BYTES)
-            .or_insert_with(|| vec![Cell::default(); WORDS_PER_PAGE].into());
-        &mut page[(address / WORD) as usize % WORDS_PER_PAGE]
+    /// The place of the page that holds this byte.
+    fn find(&mut self, address: u64) -> usize {
+        let page = address / PAGE_BYTES;
+        if let Some((last, at)) = self.last
+            && last == page
+        {
+            return at as usize;
+        }
+        let at = *self.index.entry(page).or_insert_with(|| {
+            self.leaves.push(Leaf { base: page * WORDS as u64, quiet: Page::new(), cells: None });
+            (self.leaves.len() - 1) as u32
+        });
+        self.last = Some((page, at));
+        at as usize
     }
 
-    /// All cells that were touched, with their addresses, in no particular order.
+    /// The cell that holds this byte. Its word speaks up.
+    pub(super) fn cell(&mut self, address: u64) -> &mut Cell {
+        let at = self.find(address);
+        let Self { leaves, quiet, .. } = self;
+        let leaf = &mut leaves[at];
+        let index = (address / WORD) as usize % WORDS;
+        let cells = leaf.cells.get_or_insert_with(|| vec![Cell::default(); WORDS].into());
+        if !leaf.quiet.is_loud(index) {
+            cells[index] = quiet.speak(&mut leaf.quiet, address / WORD);
+        }
+        &mut cells[index]
+    }
+
+    /// The cell that holds this byte, if its word has spoken up.
+    pub(super) fn loud_cell(&mut self, address: u64) -> Option<&mut Cell> {
+        let at = self.find(address);
+        let leaf = &mut self.leaves[at];
+        let index = (address / WORD) as usize % WORDS;
+        let loud = leaf.quiet.is_loud(index);
+        leaf.cells.as_mut().filter(|_| loud).map(|cells| &mut cells[index])
+    }
+
+    /// Takes a weak access to all quiet words that it touches. Tells whether others are left, which have cells; `None` when
+    /// all are left, and have to speak up.
+    pub(super) fn access_quiet(&mut self, now: &Now<'_>) -> Option<bool> {
+        let (mut pass, spans) = self.quiet.begin(now)?;
+        for (start, end) in spans {
+            let mut from = start;
+            while from < end {
+                let to = end.min((from / PAGE_BYTES + 1) * PAGE_BYTES);
+                let at = self.find(from);
+                let Self { leaves, quiet, .. } = self;
+                let leaf = &mut leaves[at];
+                quiet.span(&mut pass, &mut leaf.quiet, leaf.base, from, to);
+                from = to;
+            }
+        }
+        let (loud, was_loud) = self.quiet.end(pass);
+        for word in &loud {
+            let _ = self.cell(word * WORD);
+        }
+        Some(was_loud || !loud.is_empty())
+    }
+
+    /// All cells, with their addresses, in no particular order. Quiet words have none.
     pub(super) fn cells(&self) -> impl Iterator<Item = (u64, &Cell)> {
-        let pages = self.pages.iter();
-        pages.flat_map(|(page, cells)| {
-            let base = page * PAGE_BYTES;
-            cells.iter().enumerate().map(move |(index, cell)| (base + index as u64 * WORD, cell))
+        self.leaves.iter().flat_map(|leaf| {
+            let cells = leaf.cells.iter().flat_map(|cells| cells.iter().enumerate());
+            cells.map(move |(index, cell)| ((leaf.base + index as u64) * WORD, cell))
         })
     }
 
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
-        self.pages.clear();
+        *self = Self::default();
     }
 }

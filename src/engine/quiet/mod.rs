@@ -1,0 +1,477 @@
+//! Words whose accesses so far are all ordered: most words, for good.
+//!
+//! Such a word needs no list of accesses by byte. It refers to the record that wrote it last, and to a chain of those that
+//! have read it since; both are shared by all the words that a record touches. As soon as an access comes that is not ordered
+//! after what conflicts with it, or that is no weak access of an own thread, the word *speaks up*: its accesses become a
+//! `Cell`, and the access is judged there. Whether a word is quiet decides nothing but speed.
+
+mod kept;
+mod spans;
+
+use std::ops::Range;
+
+use smallvec::SmallVec;
+
+use self::kept::{Id, Kept, Links, Records};
+use self::spans::{Pattern, Spans, spans};
+use super::Launch;
+use super::clock::Know;
+use super::shadow::{Cell, Entry, Key, Path, WORD};
+use super::thread::LaneKnow;
+use crate::abi::{LANES, Record};
+use crate::finding::AccessClass;
+
+/// Words of a page.
+pub(super) const WORDS: usize = 256;
+
+/// `Page::writers` of a word that has a cell.
+const LOUD: Id = Id::MAX;
+/// Bytes written, in `Page::state`; those read are beside them.
+const WRITTEN: u16 = 0xf;
+const READ_SHIFT: u32 = 4;
+/// In `Page::state`: a lane has stored there twice in one barrier interval, with different values.
+const TWICE: u16 = 1 << 8;
+
+/// Words, by what they refer to.
+#[derive(Clone, Debug)]
+pub(super) struct Page {
+    writers: [Id; WORDS],
+    readers: [Id; WORDS],
+    state: [u16; WORDS],
+}
+
+impl Page {
+    pub(super) fn new() -> Self {
+        Self { writers: [0; WORDS], readers: [0; WORDS], state: [0; WORDS] }
+    }
+
+    pub(super) fn is_loud(&self, word: usize) -> bool {
+        self.writers[word % WORDS] == LOUD
+    }
+}
+
+/// What quiet words refer to.
+#[derive(Debug, Default)]
+pub(super) struct Quiet {
+    records: Records,
+    links: Links,
+}
+
+/// A weak access of one record.
+#[derive(Clone, Copy)]
+pub(super) struct Now<'n> {
+    pub(super) record: &'n Record<'n>,
+    /// With the record's mask.
+    pub(super) entry: Entry,
+    pub(super) class: AccessClass,
+    pub(super) element: u8,
+    /// Bytes of one lane.
+    pub(super) bytes: u8,
+    pub(super) know: &'n LaneKnow,
+    pub(super) launch: Option<&'n Launch>,
+}
+
+/// What is known of the order of an earlier record and the present one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Order {
+    /// Those that touch the same bytes are ordered.
+    All,
+    /// Program order may order those that touch the same word.
+    ByWord,
+    /// They may not be.
+    Open,
+}
+
+/// One record on its way through the words it touches.
+pub(super) struct Pass<'n> {
+    now: &'n Now<'n>,
+    id: Id,
+    pattern: Pattern,
+    /// The last writer and the last chain met, and what is known of them.
+    writer: (Id, Order),
+    chain: (Id, Order),
+    /// The last chain that the record was added to, and what came of it.
+    added: (Id, Id),
+    /// Words that have to speak up.
+    loud: SmallVec<[u64; 8]>,
+    /// Words had done so before.
+    was_loud: bool,
+}
+
+impl Pass<'_> {
+    fn writes(&self) -> bool {
+        self.now.class != AccessClass::Read
+    }
+}
+
+impl Quiet {
+    /// Begins with a record; `None` when it is none for quiet words. With it, the ranges of bytes.
+    pub(super) fn begin<'n>(&mut self, now: &'n Now<'n>) -> Option<(Pass<'n>, Spans)> {
+        let pattern = Pattern::of(now.record, now.bytes);
+        let spans = spans(now.record, &pattern, now.class != AccessClass::Read)?;
+        let id = self.records.add(now.entry, now.class, now.element, pattern, now.record);
+        // The pass itself holds the record while it lasts.
+        self.records.hold(id, 1);
+        let none = (0, Order::All);
+        let loud = SmallVec::new();
+        let pass =
+            Pass { now, id, pattern, writer: none, chain: none, added: (0, 0), loud, was_loud: false };
+        Some((pass, spans))
+    }
+
+    /// Ends it; gives the words that have to speak up, and whether others had before.
+    pub(super) fn end(&mut self, pass: Pass<'_>) -> (SmallVec<[u64; 8]>, bool) {
+        self.records.release(pass.id, 1);
+        (pass.loud, pass.was_loud)
+    }
+
+    /// Takes the record to the bytes of a range that lie in one page, which begins with the word `base`.
+    pub(super) fn span(&mut self, pass: &mut Pass<'_>, page: &mut Page, base: u64, start: u64, end: u64) {
+        let at = |byte: u64| (byte / WORD - base) as usize;
+        let (from, to) = (at(start), at(end - 1) + 1);
+        let before = (start % WORD) as u16;
+        let behind = (to as u64 + base).wrapping_mul(WORD).wrapping_sub(end) as u16;
+        let first = WRITTEN << before & WRITTEN;
+        let last = WRITTEN >> behind;
+        if to - from == 1 {
+            self.words(pass, page, base, from..to, first & last);
+            return;
+        }
+        let (mut whole_from, mut whole_to) = (from, to);
+        if before != 0 {
+            self.words(pass, page, base, from..from + 1, first);
+            whole_from += 1;
+        }
+        if behind != 0 {
+            whole_to -= 1;
+        }
+        self.words(pass, page, base, whole_from..whole_to, WRITTEN);
+        if behind != 0 {
+            self.words(pass, page, base, to - 1..to, last);
+        }
+    }
+
+    /// The same for words of which all touched bytes are at the same places.
+    fn words(&mut self, pass: &mut Pass<'_>, page: &mut Page, base: u64, words: Range<usize>, bytes: u16) {
+        let Range { start: mut from, end: to } = words;
+        while from < to {
+            let (Some(writers), Some(readers), Some(state)) =
+                (page.writers.get(from..to), page.readers.get(from..to), page.state.get(from..to))
+            else {
+                return;
+            };
+            let like = |i: usize| {
+                writers[i] == writers[0] && readers[i] == readers[0] && state[i] == state[0]
+            };
+            let alike = (1..writers.len()).find(|i| !like(*i)).unwrap_or(writers.len());
+            let run = from..from + alike;
+            from = run.end;
+            if writers[0] == LOUD {
+                pass.was_loud = true;
+            } else if pass.writes() {
+                self.write(pass, page, base, run, bytes);
+            } else {
+                self.read(pass, page, base, run, bytes);
+            }
+        }
+    }
+
+    /// A read of words that are alike.
+    fn read(&mut self, pass: &mut Pass<'_>, page: &mut Page, base: u64, run: Range<usize>, bytes: u16) {
+        let (writer, chain, state) =
+            (page.writers[run.start], page.readers[run.start], page.state[run.start]);
+        if state & WRITTEN & bytes != 0 {
+            let order = self.writer_order(pass, writer);
+            if order == Order::Open {
+                pass.loud.extend(run.map(|word| base + word as u64));
+                return;
+            }
+            if order == Order::ByWord {
+                for word in run {
+                    if self.writer_is_before(pass, writer, base + word as u64) {
+                        self.add_reader(pass, page, word..word + 1, chain, state, bytes);
+                    } else {
+                        pass.loud.push(base + word as u64);
+                    }
+                }
+                return;
+            }
+        }
+        self.add_reader(pass, page, run, chain, state, bytes);
+    }
+
+    fn add_reader(
+        &mut self,
+        pass: &mut Pass<'_>,
+        page: &mut Page,
+        run: Range<usize>,
+        chain: Id,
+        state: u16,
+        bytes: u16,
+    ) {
+        let state = state | bytes << READ_SHIFT;
+        let count = run.len() as u32;
+        page.state[run.clone()].fill(state);
+        let last = self.links.get(chain);
+        if last.is_some_and(|last| last.record == pass.id) {
+            return;
+        }
+        if chain != pass.added.0 || pass.added.1 == 0 {
+            let again = last.is_some_and(|last| self.reads_again(pass, last.record, bytes));
+            let before = last.filter(|_| again).map_or(chain, |last| last.before);
+            pass.added = (chain, self.links.append(pass.id, before, &mut self.records));
+        }
+        let added = pass.added.1;
+        page.readers[run].fill(added);
+        self.links.hold(added, count);
+        if chain != 0 {
+            self.links.release(chain, count, &mut self.records);
+            // The number of a chain that is gone may come back as another's.
+            pass.added.0 = if self.links.is_held(chain) { chain } else { Id::MAX };
+        }
+    }
+
+    /// Whether the present read may take the place of an earlier one.
+    fn reads_again(&self, pass: &Pass<'_>, earlier: Id, bytes: u16) -> bool {
+        let (Some(kept), entry) = (self.records.get(earlier), &pass.now.entry) else { return false };
+        if !kept.of_warp(entry) || (entry.path == Path::ReadOnly && kept.entry.path != Path::ReadOnly) {
+            return false;
+        }
+        kept.is_like(entry.mask, &pass.pattern, pass.now.record)
+            || (bytes == WRITTEN && self.is_known(pass, kept))
+    }
+
+    /// A write to words that are alike.
+    fn write(&mut self, pass: &mut Pass<'_>, page: &mut Page, base: u64, run: Range<usize>, bytes: u16) {
+        let (writer, chain, state) =
+            (page.writers[run.start], page.readers[run.start], page.state[run.start]);
+        if writer == pass.id {
+            // Another lane has written other bytes of the word.
+            page.state[run].fill(state | bytes);
+            return;
+        }
+        // What an earlier write left beside these bytes cannot be told with one writer.
+        let left = state & WRITTEN & !bytes != 0;
+        let writer_order = if writer == 0 { Order::All } else { self.writer_order(pass, writer) };
+        let chain_order = if chain == 0 { Order::All } else { self.chain_order(pass, chain) };
+        if left || writer_order == Order::Open || chain_order == Order::Open {
+            pass.loud.extend(run.map(|word| base + word as u64));
+            return;
+        }
+        let read = state >> READ_SHIFT & WRITTEN;
+        // Readers of other bytes stay.
+        let stays = read & !bytes != 0;
+        let twice = self.stores_twice(pass, writer, state);
+        let by_word =
+            writer_order == Order::ByWord || chain_order == Order::ByWord || twice == Twice::ByWord;
+        if !by_word {
+            let twice = if twice == Twice::Yes { TWICE } else { 0 };
+            self.set_writer(pass, page, run, bytes | twice, stays);
+            return;
+        }
+        for word in run {
+            let at = base + word as u64;
+            if (writer_order == Order::ByWord && !self.writer_is_before(pass, writer, at))
+                || (chain_order == Order::ByWord && !self.chain_is_before(pass, chain, at))
+            {
+                pass.loud.push(at);
+                continue;
+            }
+            let twice = match twice {
+                Twice::Yes => true,
+                Twice::No => false,
+                Twice::ByWord => self.stores_twice_at(pass, writer, state, at),
+            };
+            self.set_writer(pass, page, word..word + 1, bytes | if twice { TWICE } else { 0 }, stays);
+        }
+    }
+
+    /// The record is the writer of these words now.
+    fn set_writer(&mut self, pass: &Pass<'_>, page: &mut Page, run: Range<usize>, state: u16, stays: bool) {
+        let (writer, chain, before) =
+            (page.writers[run.start], page.readers[run.start], page.state[run.start]);
+        let count = run.len() as u32;
+        self.records.hold(pass.id, count);
+        page.writers[run.clone()].fill(pass.id);
+        let read = if stays { before & WRITTEN << READ_SHIFT } else { 0 };
+        page.state[run.clone()].fill(state | read);
+        if writer != 0 {
+            self.records.release(writer, count);
+        }
+        if chain != 0 && !stays {
+            page.readers[run].fill(0);
+            self.links.release(chain, count, &mut self.records);
+        }
+    }
+
+    fn writer_order(&self, pass: &mut Pass<'_>, writer: Id) -> Order {
+        if pass.writer.0 != writer {
+            let order = self.records.get(writer).map_or(Order::Open, |kept| self.order(pass, kept));
+            pass.writer = (writer, order);
+        }
+        pass.writer.1
+    }
+
+    fn chain_order(&self, pass: &mut Pass<'_>, chain: Id) -> Order {
+        if pass.chain.0 != chain {
+            let mut order = Order::All;
+            for link in self.links.chain(chain) {
+                let of = self.records.get(link.record).map_or(Order::Open, |kept| self.order(pass, kept));
+                order = order.max(of);
+                if order == Order::Open {
+                    break;
+                }
+            }
+            pass.chain = (chain, order);
+        }
+        pass.chain.1
+    }
+
+    /// Whether base causality orders all lanes of an earlier record before all of this one.
+    fn is_known(&self, pass: &Pass<'_>, kept: &Kept) -> bool {
+        let Entry { block, warp, mask, time, .. } = kept.entry;
+        let known = |know: &Know| know.clock.known(block, warp, mask, time) == mask;
+        match pass.now.know {
+            LaneKnow::All(know) => known(know),
+            lanes => lanes.distinct(pass.now.entry.mask).into_iter().all(|know| known(know)),
+        }
+    }
+
+    fn order(&self, pass: &Pass<'_>, kept: &Kept) -> Order {
+        let (earlier, entry) = (&kept.entry, &pass.now.entry);
+        if earlier.launch != entry.launch {
+            let after = pass.now.launch.and_then(|launch| launch.after.get(earlier.launch as usize));
+            return if after.copied().unwrap_or(false) { Order::All } else { Order::Open };
+        }
+        if earlier.path == Path::ReadOnly || entry.path == Path::ReadOnly {
+            return Order::Open;
+        }
+        if self.is_known(pass, kept) {
+            return Order::All;
+        }
+        if !kept.of_warp(entry) {
+            return Order::Open;
+        }
+        let same = kept.is_like(entry.mask, &pass.pattern, pass.now.record) && !pass.pattern.is_one_place();
+        if same { Order::All } else { Order::ByWord }
+    }
+
+    fn writer_is_before(&self, pass: &Pass<'_>, writer: Id, word: u64) -> bool {
+        self.records.get(writer).is_some_and(|kept| is_before(pass, kept, word))
+    }
+
+    fn chain_is_before(&self, pass: &mut Pass<'_>, chain: Id, word: u64) -> bool {
+        let records = || self.links.chain(chain).map(|link| self.records.get(link.record));
+        records().all(|kept| {
+            kept.is_some_and(|kept| self.order(pass, kept) == Order::All || is_before(pass, kept, word))
+        })
+    }
+
+    /// Whether lanes have stored at the same words in this interval before, with other values.
+    fn stores_twice(&self, pass: &Pass<'_>, writer: Id, state: u16) -> Twice {
+        let Some(kept) = self.records.get(writer) else { return Twice::No };
+        let (earlier, entry) = (&kept.entry, &pass.now.entry);
+        if !kept.of_warp(entry) || earlier.interval != entry.interval {
+            return Twice::No;
+        }
+        if !kept.is_like(entry.mask, &pass.pattern, pass.now.record) {
+            return Twice::ByWord;
+        }
+        if state & TWICE != 0 {
+            return Twice::Yes;
+        }
+        let Some(record) = kept.record() else { return Twice::Yes };
+        let mut ranks = 0..entry.mask.count_ones() as usize;
+        let differs = |rank: usize| record.written(rank) != pass.now.record.written(rank);
+        let first = differs(0);
+        if ranks.all(|rank| differs(rank) == first) {
+            return if first { Twice::Yes } else { Twice::No };
+        }
+        Twice::ByWord
+    }
+
+    fn stores_twice_at(&self, pass: &Pass<'_>, writer: Id, state: u16, word: u64) -> bool {
+        let Some(kept) = self.records.get(writer) else { return false };
+        let Some(record) = kept.record() else { return true };
+        let (before, after) = (record.lanes_by_rank(), pass.now.record.lanes_by_rank());
+        let earlier = kept.pattern.ranks_at(&record, word);
+        let later = pass.pattern.ranks_at(pass.now.record, word);
+        ranks(earlier).any(|a| {
+            ranks(later).any(|b| {
+                before[a] == after[b]
+                    && (state & TWICE != 0 || record.written(a) != pass.now.record.written(b))
+            })
+        })
+    }
+
+    /// The accesses of a word that speaks up.
+    pub(super) fn speak(&mut self, page: &mut Page, word: u64) -> Cell {
+        let index = word as usize % WORDS;
+        let writer = std::mem::replace(&mut page.writers[index], LOUD);
+        let chain = std::mem::take(&mut page.readers[index]);
+        let state = std::mem::take(&mut page.state[index]);
+        let mut cell = Cell::default();
+        if let Some(kept) = self.records.get(writer) {
+            put(&mut cell, kept, word, state & TWICE != 0);
+        }
+        for reader in self.links.readers(chain, &self.records) {
+            if let Some(kept) = self.records.get(reader) {
+                put(&mut cell, kept, word, false);
+            }
+        }
+        self.records.release(writer, 1);
+        self.links.release(chain, 1, &mut self.records);
+        cell
+    }
+}
+
+/// What is known of a lane's stores to one place between two barriers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Twice {
+    Yes,
+    No,
+    ByWord,
+}
+
+fn ranks(mask: u32) -> impl Iterator<Item = usize> {
+    (0..LANES).filter(move |rank| mask >> rank & 1 != 0)
+}
+
+/// Whether program order puts those lanes of an earlier record of the warp that touch a word before those that touch it now.
+fn is_before(pass: &Pass<'_>, kept: &Kept, word: u64) -> bool {
+    let Some(record) = kept.record() else { return false };
+    let lanes = |record: &Record<'_>, pattern: &Pattern| {
+        let by_rank = record.lanes_by_rank();
+        ranks(pattern.ranks_at(record, word)).fold(0u32, |lanes, rank| lanes | 1 << by_rank[rank])
+    };
+    let earlier = lanes(&record, &kept.pattern);
+    let now = lanes(pass.now.record, &pass.pattern);
+    kept.of_warp(&pass.now.entry) && (earlier == 0 || (now.is_power_of_two() && earlier == now))
+}
+
+/// Puts an access into a cell that holds nothing ordered before it.
+fn put(cell: &mut Cell, kept: &Kept, word: u64, twice: bool) {
+    let Some(record) = kept.record() else { return };
+    let lanes = record.lanes_by_rank();
+    let element = u64::from(kept.element.max(1));
+    let writes = kept.class != AccessClass::Read;
+    for rank in ranks(kept.pattern.ranks_at(&record, word)) {
+        let first = record.a(rank);
+        for start in (0..u64::from(kept.pattern.bytes) / element).map(|at| first + at * element) {
+            let relative = start.wrapping_sub(word * WORD).cast_signed();
+            let touches = relative < WORD.cast_signed() && relative + element.cast_signed() > 0;
+            if !touches {
+                continue;
+            }
+            let key = Key {
+                class: kept.class,
+                scope: None,
+                path: kept.entry.path,
+                start: relative as i8,
+                bytes: kept.element,
+            };
+            let value = if writes && !twice { record.written(rank) } else { None };
+            let _ = cell.add(key, Entry { mask: 1 << lanes[rank], value, ..kept.entry }, |_| 0);
+        }
+    }
+}
