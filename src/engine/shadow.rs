@@ -8,7 +8,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::clock::Time;
-use super::quiet::{Now, Page, Quiet, WORDS};
+use super::quiet::{Now, Page, Pass, Quiet, Spans, WORDS};
 use crate::abi::LANES;
 use crate::finding::AccessClass;
 use crate::instrument::SiteId;
@@ -361,22 +361,38 @@ impl Shadow {
     /// all are left, and have to speak up.
     pub(super) fn access_quiet(&mut self, now: &Now<'_>) -> Option<bool> {
         let (mut pass, spans) = self.quiet.begin(now)?;
-        for (start, end) in spans {
-            let mut from = start;
-            while from < end {
-                let to = end.min((from / PAGE_BYTES + 1) * PAGE_BYTES);
-                let at = self.find(from);
-                let Self { leaves, quiet, .. } = self;
-                let leaf = &mut leaves[at];
-                quiet.span(&mut pass, &mut leaf.quiet, leaf.base, from, to);
-                from = to;
+        match spans {
+            Spans::One(start, end) => self.span(&mut pass, start, end),
+            Spans::Apart(first, step, lanes) => {
+                for start in (0..lanes).map(|lane| first + lane * step) {
+                    self.span(&mut pass, start, start + u64::from(now.bytes));
+                }
+            }
+            Spans::Listed => {
+                let mut at = 0;
+                while let Some((start, end)) = self.quiet.listed(at) {
+                    self.span(&mut pass, start, end);
+                    at += 1;
+                }
             }
         }
-        let (loud, was_loud) = self.quiet.end(pass);
+        let (loud, was_loud) = self.quiet.end(&pass);
         for word in &loud {
             let _ = self.cell(word * WORD);
         }
         Some(was_loud || !loud.is_empty())
+    }
+
+    fn span(&mut self, pass: &mut Pass<'_>, start: u64, end: u64) {
+        let mut from = start;
+        while from < end {
+            let to = end.min((from / PAGE_BYTES + 1) * PAGE_BYTES);
+            let at = self.find(from);
+            let Self { leaves, quiet, .. } = self;
+            let leaf = &mut leaves[at];
+            quiet.span(pass, &mut leaf.quiet, leaf.base, from, to);
+            from = to;
+        }
     }
 
     /// All cells, with their addresses, in no particular order. Quiet words have none.

@@ -10,10 +10,9 @@ mod spans;
 
 use std::ops::Range;
 
-use smallvec::SmallVec;
-
 use self::kept::{Id, Kept, Links, Records};
-use self::spans::{Pattern, Spans, spans};
+pub(super) use self::spans::Spans;
+use self::spans::{Pattern, spans};
 use super::Launch;
 use super::clock::Know;
 use super::shadow::{Cell, Entry, Key, Path, WORD};
@@ -55,6 +54,9 @@ impl Page {
 pub(super) struct Quiet {
     records: Records,
     links: Links,
+    /// Of the record at hand, its ranges of bytes and the words that have to speak up.
+    spans: Vec<(u64, u64)>,
+    loud: Vec<u64>,
 }
 
 /// A weak access of one record.
@@ -92,9 +94,7 @@ pub(super) struct Pass<'n> {
     chain: (Id, Order),
     /// The last chain that the record was added to, and what came of it.
     added: (Id, Id),
-    /// Words that have to speak up.
-    loud: SmallVec<[u64; 8]>,
-    /// Words had done so before.
+    /// Words had spoken up before.
     was_loud: bool,
 }
 
@@ -105,24 +105,26 @@ impl Pass<'_> {
 }
 
 impl Quiet {
-    /// Begins with a record; `None` when it is none for quiet words. With it, the ranges of bytes.
+    /// Begins with a record; `None` when it is none for quiet words. With it, the bytes it touches.
     pub(super) fn begin<'n>(&mut self, now: &'n Now<'n>) -> Option<(Pass<'n>, Spans)> {
         let pattern = Pattern::of(now.record, now.bytes);
-        let spans = spans(now.record, &pattern, now.class != AccessClass::Read)?;
+        let spans = spans(now.record, &pattern, now.class != AccessClass::Read, &mut self.spans)?;
         let id = self.records.add(now.entry, now.class, now.element, pattern, now.record);
         // The pass itself holds the record while it lasts.
         self.records.hold(id, 1);
         let none = (0, Order::All);
-        let loud = SmallVec::new();
-        let pass =
-            Pass { now, id, pattern, writer: none, chain: none, added: (0, 0), loud, was_loud: false };
-        Some((pass, spans))
+        Some((Pass { now, id, pattern, writer: none, chain: none, added: (0, 0), was_loud: false }, spans))
+    }
+
+    /// A range of bytes that was listed.
+    pub(super) fn listed(&self, at: usize) -> Option<(u64, u64)> {
+        self.spans.get(at).copied()
     }
 
     /// Ends it; gives the words that have to speak up, and whether others had before.
-    pub(super) fn end(&mut self, pass: Pass<'_>) -> (SmallVec<[u64; 8]>, bool) {
+    pub(super) fn end(&mut self, pass: &Pass<'_>) -> (Vec<u64>, bool) {
         self.records.release(pass.id, 1);
-        (pass.loud, pass.was_loud)
+        (std::mem::take(&mut self.loud), pass.was_loud)
     }
 
     /// Takes the record to the bytes of a range that lie in one page, which begins with the word `base`.
@@ -183,7 +185,7 @@ impl Quiet {
         if state & WRITTEN & bytes != 0 {
             let order = self.writer_order(pass, writer);
             if order == Order::Open {
-                pass.loud.extend(run.map(|word| base + word as u64));
+                self.loud.extend(run.map(|word| base + word as u64));
                 return;
             }
             if order == Order::ByWord {
@@ -191,7 +193,7 @@ impl Quiet {
                     if self.writer_is_before(pass, writer, base + word as u64) {
                         self.add_reader(pass, page, word..word + 1, chain, state, bytes);
                     } else {
-                        pass.loud.push(base + word as u64);
+                        self.loud.push(base + word as u64);
                     }
                 }
                 return;
@@ -255,7 +257,7 @@ impl Quiet {
         let writer_order = if writer == 0 { Order::All } else { self.writer_order(pass, writer) };
         let chain_order = if chain == 0 { Order::All } else { self.chain_order(pass, chain) };
         if left || writer_order == Order::Open || chain_order == Order::Open {
-            pass.loud.extend(run.map(|word| base + word as u64));
+            self.loud.extend(run.map(|word| base + word as u64));
             return;
         }
         let read = state >> READ_SHIFT & WRITTEN;
@@ -274,7 +276,7 @@ impl Quiet {
             if (writer_order == Order::ByWord && !self.writer_is_before(pass, writer, at))
                 || (chain_order == Order::ByWord && !self.chain_is_before(pass, chain, at))
             {
-                pass.loud.push(at);
+                self.loud.push(at);
                 continue;
             }
             let twice = match twice {

@@ -1,7 +1,5 @@
 //! Which bytes the lanes of a record touch.
 
-use smallvec::SmallVec;
-
 use crate::abi::{PEER, Record, Tagged};
 use crate::engine::shadow::WORD;
 
@@ -41,55 +39,78 @@ impl Pattern {
     }
 }
 
-/// Ranges of bytes.
-pub(super) type Spans = SmallVec<[(u64, u64); 32]>;
+/// The bytes of all lanes.
+#[derive(Clone, Copy, Debug)]
+pub(in crate::engine) enum Spans {
+    /// Without a gap.
+    One(u64, u64),
+    /// Each lane's apart: the lowest, the distance between lanes, how many lanes there are.
+    Apart(u64, u64, u64),
+    /// As they were listed.
+    Listed,
+}
 
 /// The bytes of all lanes; `None` where lanes get in each other's way or do not act in one memory.
-pub(super) fn spans(record: &Record<'_>, pattern: &Pattern, writes: bool) -> Option<Spans> {
+pub(super) fn spans(
+    record: &Record<'_>,
+    pattern: &Pattern,
+    writes: bool,
+    list: &mut Vec<(u64, u64)>,
+) -> Option<Spans> {
     let bytes = u64::from(pattern.bytes);
     let lanes = record.mask().count_ones() as usize;
-    let mut spans = Spans::new();
-    let Some(stride) = pattern.stride else {
-        let mut starts: SmallVec<[u64; 32]> = (0..lanes).map(|rank| record.a(rank)).collect();
-        if writes && !starts.is_sorted() {
-            starts.sort_unstable();
-        }
-        let of_one = |at: u64| Tagged(at).is_shared() == Tagged(pattern.first).is_shared();
-        for start in starts {
-            if !of_one(start) || is_of_peer(start) {
-                return None;
-            }
-            let end = start.checked_add(bytes)?;
-            match spans.last_mut() {
-                Some((_, last)) if *last == start => *last = end,
-                Some((_, last)) if writes && *last > start => return None,
-                Some(same) if *same == (start, end) => {}
-                _ => spans.push((start, end)),
-            }
-        }
-        return Some(spans);
-    };
-    let last = record.a(lanes.saturating_sub(1));
+    let Some(stride) = pattern.stride else { return listed(record, pattern, writes, list) };
+    let last = pattern.first.wrapping_add((lanes as u64).wrapping_sub(1).wrapping_mul(stride.cast_unsigned()));
     let (low, high) = (pattern.first.min(last), pattern.first.max(last));
     let end = high.checked_add(bytes)?;
-    let one_memory = Tagged(low).is_shared() == Tagged(end).is_shared();
+    let step = stride.unsigned_abs();
     // The lanes lie between first and last only if nothing wrapped.
-    let steps = stride.unsigned_abs().checked_mul(lanes as u64)?;
-    if !one_memory || is_of_peer(low) || is_of_peer(high) || steps > 1 << 32 {
+    let far = step.checked_mul(lanes as u64)? > 1 << 32;
+    let one_memory = Tagged(low).is_shared() == Tagged(end).is_shared();
+    if far || !one_memory || is_of_peer(low) || is_of_peer(high) {
         return None;
     }
-    if lanes > 1 && writes && stride.unsigned_abs() < bytes {
+    if lanes > 1 && writes && step < bytes {
         return None;
     }
-    if stride.unsigned_abs() <= bytes {
-        spans.push((low, end));
-        return Some(spans);
+    Some(if step <= bytes { Spans::One(low, end) } else { Spans::Apart(low, step, lanes as u64) })
+}
+
+fn listed(
+    record: &Record<'_>,
+    pattern: &Pattern,
+    writes: bool,
+    list: &mut Vec<(u64, u64)>,
+) -> Option<Spans> {
+    let bytes = u64::from(pattern.bytes);
+    let lanes = record.mask().count_ones() as usize;
+    list.clear();
+    let of_one = |at: u64| Tagged(at).is_shared() == Tagged(pattern.first).is_shared();
+    for start in (0..lanes).map(|rank| record.a(rank)) {
+        if !of_one(start) || is_of_peer(start) {
+            return None;
+        }
+        list.push((start, start.checked_add(bytes)?));
     }
-    for rank in 0..lanes as u64 {
-        let start = low.wrapping_add(rank.wrapping_mul(stride.unsigned_abs()));
-        spans.push((start, start.wrapping_add(bytes)));
+    if writes && !list.is_sorted() {
+        list.sort_unstable();
     }
-    Some(spans)
+    let mut kept = 0;
+    for at in 1..list.len() {
+        let (start, end) = list[at];
+        let last = &mut list[kept];
+        if writes && start < last.1 {
+            return None;
+        }
+        if start == last.1 {
+            last.1 = end;
+        } else if *last != (start, end) {
+            kept += 1;
+            list[kept] = (start, end);
+        }
+    }
+    list.truncate(kept + 1);
+    Some(Spans::Listed)
 }
 
 fn is_of_peer(address: u64) -> bool {

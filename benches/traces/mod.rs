@@ -1,0 +1,103 @@
+//! Kernels of `benches/kernels` and the traces they leave.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use ptxrace::abi::{Unit, decode};
+use ptxrace::backend::emu::Emulator;
+use ptxrace::backend::{Backend, LaunchEnd, LaunchInfo, Plan, Program, RunOptions, Sink};
+use ptxrace::engine::Engine;
+use ptxrace::instrument::SiteTable;
+use ptxrace::ptx::ast::Module;
+use ptxrace::span::SourceFile;
+
+/// Keeps records, or only counts their bytes.
+#[derive(Default)]
+pub(crate) struct Kept {
+    pub(crate) keep: bool,
+    pub(crate) launches: Vec<(LaunchInfo, Vec<Unit>, LaunchEnd)>,
+    pub(crate) units: usize,
+}
+
+impl Sink for Kept {
+    fn begin(&mut self, info: &LaunchInfo) {
+        self.launches.push((info.clone(), Vec::new(), LaunchEnd::default()));
+    }
+
+    fn records(&mut self, units: &[Unit]) {
+        self.units += units.len();
+        if self.keep {
+            self.launches.last_mut().expect("a launch has begun").1.extend_from_slice(units);
+        }
+    }
+
+    fn end(&mut self, end: &LaunchEnd) {
+        self.launches.last_mut().expect("a launch has begun").2 = end.clone();
+    }
+}
+
+/// One kernel with its launches.
+pub(crate) struct Kernel<'k> {
+    pub(crate) source: &'k SourceFile,
+    pub(crate) module: &'k Module<'k>,
+    pub(crate) plan: &'k Plan,
+}
+
+/// A launch's records in pieces, as a drained ring comes.
+pub(crate) type Pieces<'t> = (&'t LaunchInfo, Vec<&'t [Unit]>, &'t LaunchEnd);
+
+fn pieces(mut rest: &[Unit]) -> Vec<&[Unit]> {
+    let mut pieces = Vec::new();
+    while !rest.is_empty() {
+        let mut at = 0;
+        while at < rest.len().min(4096) {
+            at += decode(&rest[at..]).expect("a record").map_or(rest.len() - at, |r| r.units().len());
+        }
+        let (piece, after) = rest.split_at(at);
+        pieces.push(piece);
+        rest = after;
+    }
+    pieces
+}
+
+impl Kept {
+    pub(crate) fn trace(&self) -> Vec<Pieces<'_>> {
+        self.launches.iter().map(|(info, units, end)| (info, pieces(units), end)).collect()
+    }
+
+    pub(crate) fn records(&self) -> u64 {
+        self.launches.iter().map(|(_, _, end)| end.records).sum()
+    }
+}
+
+impl Kernel<'_> {
+    pub(crate) fn run(&self, mut backend: Emulator, sites: &SiteTable, keep: bool) -> Kept {
+        let mut kept = Kept { keep, ..Kept::default() };
+        let program = Program { source: self.source, module: self.module, sites };
+        let outcome = backend.run(program, self.plan, &RunOptions::default(), &mut kept).expect("it runs");
+        assert!(outcome.stop.is_none(), "{:?}", outcome.stop);
+        kept
+    }
+
+    /// Gives a trace to an engine; tells how many findings it has.
+    pub(crate) fn judge(&self, sites: &Arc<SiteTable>, trace: &[Pieces<'_>]) -> usize {
+        let mut engine = Engine::new(Arc::clone(sites), self.plan);
+        for (info, pieces, end) in trace {
+            engine.begin(info);
+            pieces.iter().for_each(|piece| engine.records(piece));
+            engine.end(end);
+        }
+        engine.finish().findings.len()
+    }
+}
+
+/// The kernels, sorted.
+pub(crate) fn kernels() -> Vec<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/kernels");
+    let files = fs::read_dir(folder).expect("the kernels");
+    let mut paths: Vec<_> = files.map(|entry| entry.expect("an entry").path()).collect();
+    paths.retain(|path| path.extension().is_some_and(|e| e == "ptx"));
+    paths.sort();
+    paths
+}
