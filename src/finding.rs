@@ -282,6 +282,8 @@ pub enum Missing {
         /// Both are lanes of one execution of one store.
         same_instruction: bool,
     },
+    /// Threads that are ordered but for lanes of a warp that only met at a `.sync` instruction.
+    Converged,
     /// Warps of one block without a block barrier between.
     BlockBarrier,
     /// Blocks of one launch, nothing observed between them.

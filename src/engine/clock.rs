@@ -345,6 +345,9 @@ pub(super) struct Know {
     pub(super) observed: Option<Arc<ScClocks>>,
     /// Of asynchronous operations; `None` where there are none.
     pub(super) asynchronous: Option<Arc<Asynchronous>>,
+    /// What would precede besides, if lanes that only converge at a `.sync` instruction were ordered by that. It orders
+    /// nothing; `None` where all of it precedes anyhow.
+    pub(super) converged: Option<Arc<Seen>>,
     /// The block `near` belongs to.
     pub(super) block: u32,
 }
@@ -368,6 +371,63 @@ impl Know {
             (Some(own), Some(theirs)) if own.precedes(theirs) => *own = Arc::clone(theirs),
             (Some(own), Some(theirs)) => Arc::make_mut(own).join(theirs),
         }
+        match (&mut self.converged, &other.converged) {
+            (None, None) => return,
+            (_, None) => {}
+            (own @ None, theirs) => own.clone_from(theirs),
+            (Some(own), Some(theirs)) if Arc::ptr_eq(own, theirs) => {}
+            (Some(own), Some(theirs)) => Arc::make_mut(own).join(theirs),
+        }
+        self.settle();
+    }
+
+    /// Forgets what convergence would bring once it precedes anyhow.
+    pub(super) fn settle(&mut self) {
+        if self.converged.as_ref().is_some_and(|seen| self.precedes(seen)) {
+            self.converged = None;
+        }
+    }
+
+    /// Whether all of this precedes in base causality.
+    fn precedes(&self, seen: &Seen) -> bool {
+        let phases = || match &self.asynchronous {
+            Some(own) => seen.phases.precedes(&own.phases),
+            None => seen.phases.latest.is_empty(),
+        };
+        seen.clock.precedes(&self.clock) && phases()
+    }
+
+    /// Whether this would precede if convergence ordered memory.
+    fn would_precede(&self, seen: &Seen) -> bool {
+        self.converged.as_ref().is_some_and(|own| seen.precedes(own)) || self.precedes(seen)
+    }
+
+    /// What is known when what lanes knew that this one met would precede.
+    pub(super) fn meeting(own: &Arc<Self>, seen: &Seen) -> Arc<Self> {
+        if own.would_precede(seen) {
+            return Arc::clone(own);
+        }
+        let mut know = Self::clone(own);
+        Arc::make_mut(know.converged.get_or_insert_default()).join(seen);
+        Arc::new(know)
+    }
+
+    /// Lanes that were met would precede up to `time`.
+    pub(super) fn met(&mut self, block: u32, warp: u8, mask: u32, time: Time) {
+        if self.clock.known(block, warp, mask, time) != mask {
+            Arc::make_mut(self.converged.get_or_insert_default()).clock.raise(block, warp, mask, time);
+        }
+    }
+
+    /// Adds what precedes, and would precede.
+    pub(super) fn add_to(&self, seen: &mut Seen) {
+        seen.clock.join(&self.clock);
+        if let Some(asynchronous) = &self.asynchronous {
+            seen.phases.join(&asynchronous.phases);
+        }
+        if let Some(converged) = &self.converged {
+            seen.join(converged);
+        }
     }
 
     /// To change what is known of asynchronous operations.
@@ -390,6 +450,7 @@ impl Know {
                 (None, Some(_)) => false,
                 (Some(own), Some(theirs)) => Arc::ptr_eq(own, theirs) || theirs.precedes(own),
             }
+            && other.converged.as_ref().is_none_or(|theirs| self.would_precede(theirs))
     }
 }
 

@@ -210,7 +210,9 @@ fn check(
             if same_warp && earlier.record == now.record && is_one(key, other, earlier.mask & now.mask != 0) {
                 continue;
             }
-            let Some(pair) = pair(open, now.mask, same_warp && !read_only, asynchronous) else { continue };
+            let (open, lanes) =
+                if read_only { (open, now.mask) } else { judge.least_ordered(open, earlier, now) };
+            let Some(pair) = pair(open, lanes, same_warp && !read_only, asynchronous) else { continue };
             let facts =
                 Facts { key: *other, entry: earlier, lane: pair.0, now_key: key, now, now_lane: pair.1 };
             if let Some(conflict) = judge.judge(&facts, word) {

@@ -5,13 +5,14 @@ use std::cell::RefCell;
 use rustc_hash::FxHashMap;
 
 use super::Launch;
+use super::clock::{Clock, Time};
 use super::collect::Conflict;
 use super::conflict::{Viewer, includes};
 use super::mbarrier::Mbarriers;
 use super::publish::{self, Party};
 use super::shadow::{Entry, Key, Path, WORD};
 use super::sync::Locations;
-use super::thread::View;
+use super::thread::{View, Warp};
 use crate::diag::Severity;
 use crate::event::{Geometry, Place};
 use crate::finding::{AccessClass, Kind, Missing, Pending, Relation, Rule, ThreadId, Witness};
@@ -77,6 +78,8 @@ impl Judge<'_> {
             (key.path.is_asynchronous() || now_key.path.is_asynchronous()) && relation < Relation::Launch;
         let atomics = [key, now_key].iter().filter(|k| k.class == AccessClass::Atomic).count();
         let mut severity = Severity::Error;
+        // The read-only path sees no order at all.
+        let converged = !read_only && self.converged(facts, word);
         let (rule, missing) = if read_only {
             (Rule::R009, by_distance(relation).1)
         } else {
@@ -89,7 +92,13 @@ impl Judge<'_> {
             if !asynchronous && self.ordered_by_observation(facts, word) {
                 return None;
             }
-            if asynchronous {
+            if converged && !asynchronous {
+                let (by_distance, missing) = self.distance(facts, relation);
+                let missing = if relation == Relation::Warp { missing } else { Missing::Converged };
+                (if atomics == 1 { Rule::R007 } else { by_distance }, missing)
+            } else if converged {
+                (Rule::R008, Missing::Converged)
+            } else if asynchronous {
                 let pending = self.pending(facts);
                 // Its data has come, whatever the proxies do; nothing but the letter of the model asks for a fence.
                 if matches!(pending, Pending::ProxyFence { .. }) && key.class == AccessClass::Read {
@@ -121,11 +130,7 @@ impl Judge<'_> {
             && now_key.path == Path::Tile
             && facts.entry.value.is_some()
             && facts.entry.value == facts.now.value;
-        if same_instruction
-            || same_tile
-            || self.converged(facts, relation)
-            || self.exited_before_barrier(facts, relation)
-        {
+        if same_instruction || same_tile || converged || self.exited_before_barrier(facts, relation) {
             severity = severity.min(Severity::Warning);
         }
         let same_value = plain_writes
@@ -210,15 +215,20 @@ impl Judge<'_> {
     /// Causality through observation: the earlier access is a write that a thread observed which the later access is
     /// ordered after (or which made the later access itself).
     fn ordered_by_observation(&self, facts: &Facts<'_>, word: u64) -> bool {
+        let later = facts.later();
+        self.observed(facts, word, |thread, time| {
+            thread == later
+                || self.viewer.know.clock.known(thread.block, thread.warp, 1 << thread.lane, time) != 0
+        })
+    }
+
+    /// Whether the earlier access is a write that a thread observed of which this is so, and of the time when it did.
+    fn observed(&self, facts: &Facts<'_>, word: u64, before: impl Fn(ThreadId, Time) -> bool) -> bool {
         if !facts.key.is_strong() || !facts.key.writes() || facts.entry.launch != facts.now.launch {
             return false;
         }
         let Some(location) = self.locations.get(&self.place(facts, word)) else { return false };
-        let later = facts.later();
-        location.observed_before(facts.entry.order, |thread, time| {
-            thread == later
-                || self.viewer.know.clock.known(thread.block, thread.warp, 1 << thread.lane, time) != 0
-        })
+        location.observed_before(facts.entry.order, before)
     }
 
     /// Where the earlier access is.
@@ -295,7 +305,7 @@ impl Judge<'_> {
     ) -> Option<Conflict> {
         let same_value = facts.entry.value.is_some() && facts.entry.value == facts.now.value;
         let harmless = facts.same_record() && same_value;
-        if relation != Relation::Warp || atomics != 0 || harmless || self.converged(facts, relation) {
+        if relation != Relation::Warp || atomics != 0 || harmless || self.converged(facts, word) {
             return None;
         }
         let missing = Missing::WarpBarrier { converged: false, same_instruction: facts.same_record() };
@@ -311,16 +321,73 @@ impl Judge<'_> {
         })
     }
 
-    /// A `.sync` instruction that named both lanes lies between.
-    fn converged(&self, facts: &Facts<'_>, relation: Relation) -> bool {
-        let (a, b) = (facts.earlier(), facts.later());
-        relation == Relation::Warp
-            && !facts.key.path.is_asynchronous()
-            && self
-                .block
-                .warps
-                .get(usize::from(b.warp))
-                .is_some_and(|warp| warp.has_met(b.lane, a.lane, facts.entry.time))
+    /// They would be ordered, if lanes that converge at a `.sync` instruction were ordered by that.
+    fn converged(&self, facts: &Facts<'_>, word: u64) -> bool {
+        self.meets(facts)
+            || self.observed(facts, word, |thread, time| {
+                let entry = Entry {
+                    block: thread.block,
+                    warp: thread.warp,
+                    mask: 1 << thread.lane,
+                    time,
+                    ..*facts.entry
+                };
+                self.would_precede(&entry, facts.now, facts.now_lane) != 0
+            })
+    }
+
+    /// The same, not counting causality through observation.
+    fn meets(&self, facts: &Facts<'_>) -> bool {
+        let entry = Entry { mask: 1 << facts.lane, ..*facts.entry };
+        self.would_precede(&entry, facts.now, facts.now_lane) != 0
+    }
+
+    /// Lanes of an earlier entry that would precede what a lane does now, if convergence ordered memory.
+    fn would_precede(&self, earlier: &Entry, now: &Entry, lane: u8) -> u32 {
+        let fenced = now.path == Path::Bulk && earlier.path != Path::Bulk;
+        let Some(warp) = self.block.warps.get(usize::from(now.warp)) else { return 0 };
+        if earlier.launch != now.launch || fenced {
+            return 0;
+        }
+        let Entry { block, warp: of, mask, time, .. } = *earlier;
+        let same_warp = (block, of) == (now.block, now.warp);
+        let met = warp.met.iter().filter(|(met, _)| same_warp && met >> (lane & 31) & 1 != 0);
+        let seen = warp.know.get(usize::from(lane)).converged.as_deref();
+        if !earlier.path.is_asynchronous() {
+            let met = met.filter(|(_, at)| *at >= time).fold(0, |all, (met, _)| all | met & mask);
+            return met | seen.map_or(0, |seen| seen.clock.known(block, of, mask, time));
+        }
+        let complete = |clock: &Clock, phases| self.viewer.copies.complete(earlier, clock, phases, 0);
+        let met = met.fold(0, |all, (met, at)| {
+            let mut clock = Clock::default();
+            clock.raise(block, of, *met, *at);
+            all | complete(&clock, None)
+        });
+        met | seen.map_or(0, |seen| complete(&seen.clock, Some(&seen.phases)))
+    }
+
+    /// Of earlier lanes and lanes of now that are unordered, those that would be so even if convergence ordered memory, if there
+    /// are any.
+    pub(super) fn least_ordered(&self, open: u32, earlier: &Entry, now: &Entry) -> (u32, u32) {
+        let any = |warp: &Warp| {
+            !warp.met.is_empty() || warp.know.distinct(now.mask).iter().any(|k| k.converged.is_some())
+        };
+        if open == 0 || !self.block.warps.get(usize::from(now.warp)).is_some_and(any) {
+            return (open, now.mask);
+        }
+        for lane in (0..32).filter(|lane| now.mask >> lane & 1 != 0) {
+            let same = (earlier.block, earlier.warp) == (now.block, now.warp);
+            let others = if same && !(now.path.is_asynchronous() || earlier.path.is_asynchronous()) {
+                open & !(1 << lane)
+            } else {
+                open
+            };
+            let left = others & !self.would_precede(&Entry { mask: open, ..*earlier }, now, lane);
+            if left != 0 {
+                return (left, 1 << lane);
+            }
+        }
+        (open, now.mask)
     }
 
     /// The earlier thread had exited, and a barrier that the later one passed since counted it as arrived. The ISA gives no
@@ -337,7 +404,7 @@ impl Judge<'_> {
 
     fn distance(&self, facts: &Facts<'_>, relation: Relation) -> (Rule, Missing) {
         if relation == Relation::Warp {
-            let converged = self.converged(facts, relation);
+            let converged = self.meets(facts);
             return (Rule::R002, Missing::WarpBarrier { converged, same_instruction: facts.same_record() });
         }
         by_distance(relation)

@@ -376,9 +376,9 @@ impl Handler for Core {
                 warp.know.update(mask, live, |own| clock::join(&know, own));
                 warp.time += 1;
             }
-            Event::Converge { block, warp, mask } => {
-                if let Some(warp) = self.block(block).warps.get_mut(usize::from(warp)) {
-                    warp.meet(mask);
+            Event::Converge { block, warp: index, mask } => {
+                if let Some(warp) = self.block(block).warps.get_mut(usize::from(index)) {
+                    warp.meet(block, index, mask);
                 }
             }
             Event::Exit { site, block: index, warp, mask, last } => {

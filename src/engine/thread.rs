@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
-use super::clock::{self, Know, ScClocks, Time};
+use super::clock::{self, Know, ScClocks, Seen, Time};
 use super::copies::Groups;
 use super::publish::{OBSERVATIONS, Observation};
 use super::shadow::Shadow;
@@ -160,8 +160,9 @@ pub(super) struct Warp {
     pub(super) exited: u32,
     /// CTA barriers passed.
     pub(super) interval: u32,
-    /// `met[a][b]`: the time of lane b when it last met lane a at a `.sync` instruction.
-    met: Option<Box<[[Time; 32]; 32]>>,
+    /// Lanes that met at a `.sync` instruction, and when they last did. No lane is in two of these; what a lane learned of
+    /// others by convergence besides is in its knowledge.
+    pub(super) met: SmallVec<[(u32, Time); 1]>,
     /// For each exited lane, the block's count of completed barriers at the first one that it counted as arrived for.
     absent_phase: Option<Box<[u32; 32]>>,
     /// The block's count of completed barriers when this warp last passed one.
@@ -179,7 +180,7 @@ impl Warp {
             groups: None,
             exited: 0,
             interval: 0,
-            met: None,
+            met: SmallVec::new(),
             absent_phase: None,
             passed_phase: 0,
         }
@@ -203,6 +204,11 @@ impl Warp {
         target.clock.raise(block, warp, mask, self.time);
         let fences = self.fences(block, warp, mask);
         clock::join_sc(&mut target.fences, fences.as_ref(), target.block == block);
+        for (met, time) in &self.met {
+            if met & mask != 0 && met & !mask != 0 {
+                target.met(block, warp, met & !mask, *time);
+            }
+        }
     }
 
     /// Clocks of the `fence.sc` that these lanes executed themselves.
@@ -243,23 +249,25 @@ impl Warp {
     }
 
     /// Lanes have met without memory order.
-    pub(super) fn meet(&mut self, mask: u32) {
-        let time = self.time;
-        let met = self.met.get_or_insert_with(|| Box::new([[0; 32]; 32]));
-        for (a, row) in met.iter_mut().enumerate() {
-            for (b, at) in row.iter_mut().enumerate() {
-                if mask >> a & 1 != 0 && mask >> b & 1 != 0 {
-                    *at = time;
-                }
-            }
+    pub(super) fn meet(&mut self, block: u32, warp: u8, mask: u32) {
+        let live = self.live();
+        // Who met others before brings what it learned of them.
+        for (met, time) in self.met.iter().filter(|(met, _)| met & mask != 0 && met & !mask != 0) {
+            let mut seen = Seen::default();
+            seen.clock.raise(block, warp, *met, *time);
+            self.know.update(*met, live, |own| Know::meeting(own, &seen));
         }
+        self.met.retain(|(met, _)| *met & mask == 0);
+        let apart = self.know.distinct(mask);
+        if apart.len() > 1 {
+            let mut seen = Seen::default();
+            apart.iter().for_each(|know| know.add_to(&mut seen));
+            drop(apart);
+            self.know.update(mask, live, |own| Know::meeting(own, &seen));
+        }
+        self.met.push((mask, self.time));
         // What lanes do next must be told from what they did before they met.
         self.time += 1;
-    }
-
-    /// Whether lane `a` has met lane `b` since `b` was at `time`.
-    pub(super) fn has_met(&self, a: u8, b: u8, time: Time) -> bool {
-        self.met.as_ref().is_some_and(|met| met[usize::from(a) & 31][usize::from(b) & 31] >= time)
     }
 
     /// Exited lanes counted as arrived at the block's barrier number `phase`.
@@ -335,6 +343,7 @@ impl Block {
         if everyone {
             know.clock.raise_block(index, time);
         }
+        know.settle();
         let know = Arc::new(know);
         self.phase += 1;
         for (warp, mask) in absent {

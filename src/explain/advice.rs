@@ -56,6 +56,9 @@ impl Told<'_, '_> {
 
     pub(super) fn headline(&self) -> String {
         let on = self.on();
+        if self.finding.missing == Missing::Converged && self.finding.rule != Rule::R010 {
+            return format!("accesses to {on} are ordered only by a warp instruction that orders no memory");
+        }
         match self.finding.rule {
             Rule::R001 => format!("data race on {on}: no block barrier orders these accesses"),
             Rule::R002 => match self.finding.missing {
@@ -130,6 +133,10 @@ impl Told<'_, '_> {
             }
             Missing::WarpBarrier { .. } => {
                 "lanes of a warp run independently, and no `bar.warp.sync` lies between (1) and (2)".into()
+            }
+            Missing::Converged => {
+                "on the way from (1) to (2) lanes of a warp meet at a `.sync` instruction, which brings them together, but orders no memory"
+                    .into()
             }
             Missing::BlockBarrier => match self.first().zip(self.last()) {
                 Some((a, b)) if a.thread.warp != b.thread.warp => format!(
@@ -324,7 +331,7 @@ impl Told<'_, '_> {
         match self.finding.rule {
             Rule::R009 => return format!("read {name} with a plain load, or write it in another launch"),
             Rule::R010 => return "let one thread write, or make the writes atomic".into(),
-            Rule::R007 => return self.atomic_against_plain(),
+            Rule::R007 if self.finding.missing != Missing::Converged => return self.atomic_against_plain(),
             _ => {}
         }
         match &self.finding.missing {
@@ -332,6 +339,9 @@ impl Told<'_, '_> {
                 "let one lane write, or give every lane an element of its own".into()
             }
             Missing::WarpBarrier { .. } => "put a warp barrier, `__syncwarp()`, between (1) and (2)".into(),
+            Missing::Converged => {
+                "put a warp barrier, `__syncwarp()`, where one lane synchronises with other warps for lanes of its own".into()
+            }
             Missing::BlockBarrier => "put a block barrier, `__syncthreads()`, between (1) and (2)".into(),
             Missing::BetweenBlocks if self.finding.relation == Relation::Cluster => {
                 "put a cluster barrier between (1) and (2)".into()
