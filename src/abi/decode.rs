@@ -130,6 +130,25 @@ impl<'u> Record<'u> {
         Some((unit.lo, i64::from(unit.hi as u32 as i32)))
     }
 
+    /// `a` of all active lanes, by rank, and how many there are.
+    #[inline]
+    pub fn all_a(&self) -> ([u64; LANES], usize) {
+        let lanes = self.mask().count_ones() as usize;
+        let mut all = [0; LANES];
+        if self.by_lanes() {
+            let values = self.units.get(self.values_at()..).unwrap_or(&[]);
+            for (a, units) in all.iter_mut().zip(values.chunks_exact(self.payload.lane_units())) {
+                *a = units.first().map_or(0, |unit| unit.hi & !LAP);
+            }
+        } else {
+            let (first, stride) = self.a_progression().unwrap_or_default();
+            for (rank, a) in all.iter_mut().enumerate().take(lanes) {
+                *a = first.wrapping_add((rank as u64).wrapping_mul(stride.cast_unsigned()));
+            }
+        }
+        (all, lanes)
+    }
+
     /// `a` of the active lane with this rank.
     pub fn a(&self, rank: usize) -> u64 {
         if self.by_lanes() { self.lane_unit(rank, 0).hi & !LAP } else { self.compact(0, rank) }
@@ -195,8 +214,10 @@ mod tests {
             prop_assert_eq!(record.units().len(), units.len());
             prop_assert_eq!((record.site(), record.mask(), record.block(), record.warp()), (site, mask, block, warp));
             prop_assert_eq!(record.tickets(), payload.tickets.then_some(tickets));
+            let (all, lanes) = record.all_a();
+            prop_assert_eq!(lanes, record.lanes().count());
             for (rank, lane) in record.lanes().enumerate() {
-                if payload.a { prop_assert_eq!(record.a(rank), a[lane]); }
+                if payload.a { prop_assert_eq!((record.a(rank), all[rank]), (a[lane], a[lane])); }
                 prop_assert_eq!(record.read(rank), payload.read.then_some(read[lane]));
                 prop_assert_eq!(record.written(rank), payload.written.then_some(written[lane]));
             }

@@ -141,13 +141,7 @@ impl Core {
     }
 
     /// Takes the access to quiet words. Tells whether any are left, all for `None`.
-    fn quiet(
-        &mut self,
-        access: &Access,
-        record: &Record<'_>,
-        ranks: &[u8],
-        stroke: &Stroke,
-    ) -> Option<bool> {
+    fn quiet(&mut self, access: &Access, record: &Record<'_>, ranks: &[u8], stroke: &Stroke) -> Option<bool> {
         if ranks.len() as u32 != record.mask().count_ones() {
             return None;
         }
@@ -368,7 +362,7 @@ impl Core {
         let thread = self.thread(index, warp_index, lane as u8);
         let geometry = self.geometry;
         let warp = self.block(index).warps.get(usize::from(warp_index))?;
-        let know = warp.lane_know(index, warp_index, lane);
+        let know = Arc::clone(warp.know.get(lane));
         let fenced_elsewhere =
             warp.sync.as_ref().is_some_and(|lanes| lanes[lane & 31].release_fence.is_some());
         Some(Write {
@@ -376,7 +370,7 @@ impl Core {
             value: record.written(rank),
             thread,
             time: warp.time,
-            fences: know.fences.clone(),
+            fences: warp.fences_before(index, warp_index, lane),
             know,
             message,
             scope: stroke.scope,

@@ -6,6 +6,7 @@
 //! | --- | --- |
 //! | `clock` | base causality as vector clocks, the clocks of `fence.sc`, and what is fenced towards the async proxy |
 //! | `thread` | program order, CTA barriers and `bar.warp.sync` (synchronizes-with by barriers) |
+//! | `gather` | what arrives at a CTA barrier and what its waiters know |
 //! | `blocks` | `barrier.cluster`, and the end of a block's shared memory |
 //! | `sync` | release and acquire patterns, observation, RMW chains (synchronizes-with by values), scopes |
 //! | `mbarrier` | arrivals and waits of mbarriers (synchronizes-with by phases) |
@@ -52,6 +53,7 @@ mod clock;
 mod collect;
 mod conflict;
 mod copies;
+mod gather;
 mod judge;
 mod mbarrier;
 mod misuse;
@@ -356,13 +358,7 @@ impl Handler for Core {
             Event::ClusterWait { block, warp, mask } => self.cluster_wait(block, warp, mask),
             Event::Arrive(arrival) => {
                 let block = self.block(arrival.block);
-                let mut know =
-                    block.barriers.remove(&arrival.id).unwrap_or_else(|| clock::Know::new(arrival.block));
-                if let Some(warp) = block.warps.get_mut(usize::from(arrival.warp)) {
-                    warp.hand_on(arrival.block, arrival.warp, arrival.mask, &mut know);
-                    warp.time += 1;
-                }
-                block.barriers.insert(arrival.id, know);
+                block.arrive(arrival.block, arrival.id, arrival.warp, arrival.mask);
             }
             Event::BarrierDone { block, id, waiters, absent } => {
                 self.block(block).release(block, id, waiters, absent);

@@ -170,7 +170,7 @@ pub(super) struct Write {
     pub(super) value: Option<u64>,
     pub(super) thread: ThreadId,
     pub(super) time: Time,
-    /// What the writer handed on, its own accesses before the write included: what a perfect publication would give.
+    /// What the writer knew. A perfect publication would hand on that, and its own accesses up to `time`.
     pub(super) know: Arc<Know>,
     pub(super) message: Message,
     /// Fences that precede it.

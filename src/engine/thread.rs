@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::clock::{self, Know, ScClocks, Seen, Time};
 use super::copies::Groups;
+use super::gather::Gathered;
 use super::publish::{OBSERVATIONS, Observation};
 use super::shadow::Shadow;
 use super::sync::{Home, Message, Reach};
@@ -228,6 +229,15 @@ impl Warp {
         all.map(Arc::new)
     }
 
+    /// Clocks of the `fence.sc` that precede what a lane does now.
+    pub(super) fn fences_before(&self, block: u32, warp: u8, lane: usize) -> Option<Arc<ScClocks>> {
+        let mut fences = self.know.get(lane).fences.clone();
+        if !self.sc_fences.is_empty() {
+            clock::join_sc(&mut fences, self.fences(block, warp, 1 << lane).as_ref(), true);
+        }
+        fences
+    }
+
     /// Notes a `fence.sc` of lanes that know `know`.
     pub(super) fn note_sc_fence(&mut self, mask: u32, wide: bool, know: Arc<Know>) {
         let time = self.time;
@@ -270,8 +280,16 @@ impl Warp {
         self.time += 1;
     }
 
+    /// Whether all lanes know the same, and hand on no more than that and their own accesses.
+    pub(super) fn is_plain(&self, mask: u32) -> Option<&Arc<Know>> {
+        match &self.know {
+            LaneKnow::All(know) if mask == self.exists && self.sc_fences.is_empty() => Some(know),
+            _ => None,
+        }
+    }
+
     /// Exited lanes counted as arrived at the block's barrier number `phase`.
-    fn absent(&mut self, mask: u32, phase: u32) {
+    pub(super) fn absent(&mut self, mask: u32, phase: u32) {
         let phases = self.absent_phase.get_or_insert_with(|| Box::new([u32::MAX; 32]));
         for (lane, at) in phases.iter_mut().enumerate() {
             if mask >> lane & 1 != 0 {
@@ -292,7 +310,7 @@ pub(super) struct Block {
     pub(super) warps: Vec<Warp>,
     pub(super) shared: Shadow,
     /// What has arrived at each barrier in its current phase.
-    pub(super) barriers: FxHashMap<u32, Know>,
+    pub(super) barriers: FxHashMap<u32, Gathered>,
     /// Strong locations of its shared memory, to be forgotten with it.
     pub(super) locations: Vec<Place>,
     /// Its mbarriers, by the engine's numbers.
@@ -329,35 +347,5 @@ impl Block {
             self.observations.pop_front();
         }
         self.observations.push_back(seen);
-    }
-
-    /// A barrier completes for its waiters.
-    pub(super) fn release(&mut self, index: u32, id: u32, waiters: &[(u8, u32)], absent: &[(u8, u32)]) {
-        let mut know = self.barriers.remove(&id).unwrap_or_else(|| Know::new(index));
-        // All waiters go on from one time, so that a whole block's clock is one number.
-        let latest =
-            waiters.iter().filter_map(|(warp, _)| self.warps.get(usize::from(*warp))).map(|w| w.time).max();
-        let time = latest.unwrap_or(0);
-        let everyone = waiters.len() == self.warps.len()
-            && waiters.iter().all(|(warp, mask)| self.warps[usize::from(*warp)].exists == *mask);
-        if everyone {
-            know.clock.raise_block(index, time);
-        }
-        know.settle();
-        let know = Arc::new(know);
-        self.phase += 1;
-        for (warp, mask) in absent {
-            if let Some(warp) = self.warps.get_mut(usize::from(*warp)) {
-                warp.absent(*mask, self.phase);
-            }
-        }
-        for (warp, mask) in waiters {
-            let Some(warp) = self.warps.get_mut(usize::from(*warp)) else { continue };
-            warp.time = time + 1;
-            warp.interval += 1;
-            warp.passed_phase = self.phase;
-            let live = warp.live();
-            warp.know.update(*mask, live, |own| clock::join(&know, own));
-        }
     }
 }

@@ -19,6 +19,10 @@ struct Arrived {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Phase {
     arrivals: Vec<Arrived>,
+    /// Lanes that have arrived, by warp, as far as any has.
+    lanes: Vec<u32>,
+    /// Not all arrivals go with each other.
+    mixed: bool,
 }
 
 /// The threads of a block, as barriers see them: by warp, lanes that exist and lanes that have exited.
@@ -37,7 +41,10 @@ impl Phase {
         count: Option<u32>,
         aligned: bool,
     ) -> Option<(BarrierMisuse, Arrival)> {
-        let wrong = self.arrivals.iter().find_map(|earlier| {
+        let of_warp = self.arrived_lanes(arrival.warp.into());
+        // Those that go with each other go with this one if the first does, but for those of the same warp.
+        let earlier = if self.mixed || of_warp != 0 { self.arrivals.len() } else { 1 };
+        let wrong = self.arrivals.iter().take(earlier).find_map(|earlier| {
             let what = if earlier.count != count {
                 BarrierMisuse::Counts
             } else if (earlier.kind == BarrierKind::Red) != (kind == BarrierKind::Red) {
@@ -53,7 +60,13 @@ impl Phase {
             };
             Some((what, earlier.arrival))
         });
+        self.mixed |= wrong.is_some();
         self.arrivals.push(Arrived { arrival, kind, count });
+        let warp = usize::from(arrival.warp);
+        if self.lanes.len() <= warp {
+            self.lanes.resize(warp + 1, 0);
+        }
+        self.lanes[warp] |= arrival.mask;
         wrong
     }
 
@@ -63,8 +76,7 @@ impl Phase {
     }
 
     fn arrived_lanes(&self, warp: usize) -> u32 {
-        let of_warp = self.arrivals.iter().filter(|a| usize::from(a.arrival.warp) == warp);
-        of_warp.fold(0, |mask, a| mask | a.arrival.mask)
+        self.lanes.get(warp).copied().unwrap_or(0)
     }
 
     /// Threads that have arrived and threads awaited.
@@ -93,7 +105,12 @@ impl Phase {
     /// Lanes that wait, by warp.
     pub(super) fn waiters(&self) -> Vec<(u8, u32)> {
         let waiting = self.arrivals.iter().filter(|a| a.kind != BarrierKind::Arrive);
-        let mut waiters: Vec<(u8, u32)> = Vec::new();
+        let mut waiters: Vec<(u8, u32)> = Vec::with_capacity(self.lanes.len());
+        if self.arrivals.len() == self.lanes.len() {
+            // Each warp has come at once.
+            waiters.extend(waiting.map(|a| (a.arrival.warp, a.arrival.mask)));
+            return waiters;
+        }
         for Arrived { arrival, .. } in waiting {
             match waiters.iter_mut().find(|(warp, _)| *warp == arrival.warp) {
                 Some((_, mask)) => *mask |= arrival.mask,
@@ -121,6 +138,8 @@ impl Phase {
     /// Begins the next phase.
     pub(super) fn reset(&mut self) {
         self.arrivals.clear();
+        self.lanes.clear();
+        self.mixed = false;
     }
 }
 

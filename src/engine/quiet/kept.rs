@@ -37,11 +37,7 @@ impl Kept {
     pub(super) fn is_like(&self, mask: u32, pattern: &Pattern, record: &Record<'_>) -> bool {
         self.entry.mask == mask
             && self.pattern == *pattern
-            && (pattern.stride.is_some()
-                || self.record().is_some_and(|own| {
-                    let mut ranks = 0..mask.count_ones() as usize;
-                    ranks.all(|rank| own.a(rank) == record.a(rank))
-                }))
+            && (pattern.stride.is_some() || self.record().is_some_and(|own| own.all_a() == record.all_a()))
     }
 }
 

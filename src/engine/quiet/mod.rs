@@ -162,9 +162,8 @@ impl Quiet {
             else {
                 return;
             };
-            let like = |i: usize| {
-                writers[i] == writers[0] && readers[i] == readers[0] && state[i] == state[0]
-            };
+            let like =
+                |i: usize| writers[i] == writers[0] && readers[i] == readers[0] && state[i] == state[0];
             let alike = (1..writers.len()).find(|i| !like(*i)).unwrap_or(writers.len());
             let run = from..from + alike;
             from = run.end;
@@ -264,8 +263,7 @@ impl Quiet {
         // Readers of other bytes stay.
         let stays = read & !bytes != 0;
         let twice = self.stores_twice(pass, writer, state);
-        let by_word =
-            writer_order == Order::ByWord || chain_order == Order::ByWord || twice == Twice::ByWord;
+        let by_word = writer_order == Order::ByWord || chain_order == Order::ByWord || twice == Twice::ByWord;
         if !by_word {
             let twice = if twice == Twice::Yes { TWICE } else { 0 };
             self.set_writer(pass, page, run, bytes | twice, stays);

@@ -30,8 +30,8 @@ impl Pattern {
     pub(super) fn ranks_at(&self, record: &Record<'_>, word: u64) -> u32 {
         let begin = word * WORD;
         let mut ranks = 0;
-        for rank in 0..record.mask().count_ones() as usize {
-            let at = record.a(rank);
+        let (all, lanes) = record.all_a();
+        for (rank, at) in all.into_iter().enumerate().take(lanes) {
             let touches = at < begin.saturating_add(WORD) && at.saturating_add(self.bytes.into()) > begin;
             ranks |= u32::from(touches) << rank;
         }
@@ -60,7 +60,8 @@ pub(super) fn spans(
     let bytes = u64::from(pattern.bytes);
     let lanes = record.mask().count_ones() as usize;
     let Some(stride) = pattern.stride else { return listed(record, pattern, writes, list) };
-    let last = pattern.first.wrapping_add((lanes as u64).wrapping_sub(1).wrapping_mul(stride.cast_unsigned()));
+    let last =
+        pattern.first.wrapping_add((lanes as u64).wrapping_sub(1).wrapping_mul(stride.cast_unsigned()));
     let (low, high) = (pattern.first.min(last), pattern.first.max(last));
     let end = high.checked_add(bytes)?;
     let step = stride.unsigned_abs();
@@ -76,40 +77,37 @@ pub(super) fn spans(
     Some(if step <= bytes { Spans::One(low, end) } else { Spans::Apart(low, step, lanes as u64) })
 }
 
-fn listed(
-    record: &Record<'_>,
-    pattern: &Pattern,
-    writes: bool,
-    list: &mut Vec<(u64, u64)>,
-) -> Option<Spans> {
+fn listed(record: &Record<'_>, pattern: &Pattern, writes: bool, list: &mut Vec<(u64, u64)>) -> Option<Spans> {
     let bytes = u64::from(pattern.bytes);
-    let lanes = record.mask().count_ones() as usize;
+    let (mut all, lanes) = record.all_a();
+    let all = all.get_mut(..lanes)?;
+    // One memory for all, and none of it that of a peer.
+    let shared = Tagged(pattern.first).is_shared();
+    let other =
+        |a: &u64| Tagged(*a).is_shared() != shared || is_of_peer(*a) || a.checked_add(bytes).is_none();
+    if all.iter().any(other) {
+        return None;
+    }
+    if writes && !all.is_sorted() {
+        all.sort_unstable();
+    }
     list.clear();
-    let of_one = |at: u64| Tagged(at).is_shared() == Tagged(pattern.first).is_shared();
-    for start in (0..lanes).map(|rank| record.a(rank)) {
-        if !of_one(start) || is_of_peer(start) {
+    let (mut start, mut end) = (pattern.first, pattern.first);
+    if writes {
+        start = *all.first()?;
+        end = start;
+    }
+    for (at, a) in all.iter().enumerate() {
+        if *a == end {
+            end += bytes;
+        } else if writes && *a < end {
             return None;
-        }
-        list.push((start, start.checked_add(bytes)?));
-    }
-    if writes && !list.is_sorted() {
-        list.sort_unstable();
-    }
-    let mut kept = 0;
-    for at in 1..list.len() {
-        let (start, end) = list[at];
-        let last = &mut list[kept];
-        if writes && start < last.1 {
-            return None;
-        }
-        if start == last.1 {
-            last.1 = end;
-        } else if *last != (start, end) {
-            kept += 1;
-            list[kept] = (start, end);
+        } else if at == 0 || *a != start || end - start != bytes {
+            list.push((start, end));
+            (start, end) = (*a, a + bytes);
         }
     }
-    list.truncate(kept + 1);
+    list.push((start, end));
     Some(Spans::Listed)
 }
 

@@ -57,6 +57,10 @@ impl Hints<'_> {
         Self { changes: &[], own: None, wanted: &[], guess }
     }
 
+    fn is_none(&self) -> bool {
+        self.changes.is_empty() && self.wanted.is_empty()
+    }
+
     /// Whether another operation is about to leave this value there.
     fn brings(&self, place: Place, value: Option<u64>) -> bool {
         let mut others = self.changes.iter().filter(|(of, _)| Some(*of) != self.own);
@@ -117,7 +121,46 @@ impl Orderer {
                 pending.push(rank as u8);
             }
         }
-        while let Some(index) = self.next_lane(access, record, &pending, hints) {
+        if hints.is_none() && access.kind != AccessKind::Store && pending.len() > 1 {
+            self.by_places(access, record, &pending, hints, &mut order);
+            return order;
+        }
+        self.run_lanes(access, record, &mut pending, hints, &mut order);
+        order
+    }
+
+    /// The same place by place, where no other operation has a say: lanes at different places do not concern each other.
+    fn by_places(
+        &mut self,
+        access: &Access,
+        record: &Record<'_>,
+        pending: &[u8],
+        hints: Hints<'_>,
+        order: &mut Ranks,
+    ) {
+        let (all, _) = record.all_a();
+        let address = |rank: u8| all[usize::from(rank) & 31];
+        let mut left: SmallVec<[u8; 32]> = SmallVec::from_slice(pending);
+        left.sort_unstable_by_key(|rank| (address(*rank), *rank));
+        let mut at = 0;
+        while let Some(first) = left.get(at) {
+            let same = left.iter().skip(at).take_while(|rank| address(**rank) == address(*first)).count();
+            let mut lanes: SmallVec<[u8; 32]> = left.iter().skip(at).take(same).copied().collect();
+            self.run_lanes(access, record, &mut lanes, hints, order);
+            at += same;
+        }
+    }
+
+    /// Takes lanes that can act from those pending, one after the other.
+    fn run_lanes(
+        &mut self,
+        access: &Access,
+        record: &Record<'_>,
+        pending: &mut SmallVec<[u8; 32]>,
+        hints: Hints<'_>,
+        order: &mut Ranks,
+    ) {
+        while let Some(index) = self.next_lane(access, record, pending, hints) {
             let rank = pending.remove(index);
             let rank_index = usize::from(rank);
             // A failed compare-and-swap and a load leave the value as it was.
@@ -133,7 +176,6 @@ impl Orderer {
                 break;
             }
         }
-        order
     }
 
     /// The lane that acts next: one that reads what is there and leaves what another wants to read; else one that reads what
