@@ -12,7 +12,7 @@ use ptxrace::ptx;
 use ptxrace::ptx::ast::Module;
 
 /// Folders whose modules ptxas must take. Those of `invalid` are no PTX.
-const FOLDERS: [&str; 4] = ["ptx-samples", "tests/cases", "tests/forms", "tests/runtime"];
+const FOLDERS: [&str; 5] = ["ptx-samples", "tests/cases", "tests/forms", "tests/rules", "tests/runtime"];
 
 /// The oldest target that ptxas 13 compiles for; older modules are compiled for a newer one, as the driver does.
 const OLDEST_SM: u32 = 75;

@@ -1,74 +1,39 @@
-//! The replay order: records of different warps may reach the host in any order, and the findings stay the same.
+//! The replay order: records of different warps may reach the host in any order, and what is found stays the same.
+//!
+//! What does not depend on the order, and is compared here:
+//! - whether there is an error, and for the samples how far apart the accesses are at most;
+//! - in random litmus programs, which words have errors, as long as values tell writes apart.
+//!
+//! What does depend on it:
+//! - *Pairs of accesses.* A later access of a thread takes the place of an earlier one that it follows, so an unordered access
+//!   of another thread meets whichever is there when it is replayed.
+//! - *Rules.* With the pair, its rule; and R005 tells of what the thread had observed by then.
+//! - *Same values* (R010). A store takes the place of the own thread's read of that word. Replayed before it, another store of
+//!   the same value meets the read and is an error; behind it, it meets the store and is a warning.
+//! - *Values that repeat.* Which write of a value was observed is taken from the order of replay; a value may also have been
+//!   there from the start. Edges, and so errors, may then be found in one order and not in another.
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
-use common::{Launched, Random, judge, programs, record, records};
+use common::reorder::{shuffled, widened};
+use common::{Capture, Launched, Random, judge, programs, record, records};
 use libtest_mimic::{Arguments, Failed, Trial};
+use litmus::compile::{Placing, Rounds, compile};
+use litmus::explore::Lottery;
+use litmus::generate;
 use ptxrace::abi::decode;
-use ptxrace::backend::RunOptions;
-use ptxrace::backend::emu::Emulator;
+use ptxrace::backend::emu::{Emulator, Scripted};
+use ptxrace::backend::{Program, RunOptions};
 use ptxrace::diag::Severity;
 use ptxrace::engine::Report;
-
-/// The same records, each warp's in their order, warps interleaved anew in runs of random length.
-fn shuffled(launch: &Launched, random: &mut Random) -> Launched {
-    let mut queues: BTreeMap<(u32, u8), Vec<&[ptxrace::abi::Unit]>> = BTreeMap::new();
-    for units in records(&launch.units) {
-        let record = decode(units).expect("a record").expect("a record");
-        queues.entry((record.block(), record.warp())).or_default().push(units);
-    }
-    let mut queues: Vec<_> = queues.into_values().map(|queue| queue.into_iter()).collect();
-    let mut units = Vec::new();
-    while !queues.is_empty() {
-        let at = random.below(queues.len());
-        for _ in 0..=random.below(40) {
-            match queues[at].next() {
-                Some(record) => units.extend_from_slice(record),
-                None => {
-                    queues.swap_remove(at);
-                    break;
-                }
-            }
-        }
-    }
-    Launched { info: launch.info.clone(), units, end: launch.end.clone() }
-}
-
-/// The same records with wider ticket intervals, as operations have that really run side by side: each keeps the moment at
-/// which it took effect and grows towards its warp's records before and after it, at most `reach` records far.
-fn widened(launch: &Launched, reach: f64, random: &mut Random) -> Launched {
-    let all: Vec<_> = records(&launch.units);
-    let decoded = all.iter().map(|units| decode(units).expect("a record").expect("a record"));
-    let warps: Vec<((u32, u8), bool)> =
-        decoded.map(|r| ((r.block(), r.warp()), r.tickets().is_some())).collect();
-    let mut last: BTreeMap<(u32, u8), f64> = BTreeMap::new();
-    let mut ends = Vec::new();
-    for (index, (warp, ticketed)) in warps.iter().enumerate() {
-        let now = index as f64;
-        let mut until = now;
-        if *ticketed {
-            let next = warps[index + 1..].iter().take(reach as usize).position(|(other, _)| other == warp);
-            let before = (now - last.get(warp).copied().unwrap_or(now - reach)).min(reach);
-            let after = next.map_or(reach, |n| n as f64 + 1.0) - 0.01;
-            let mut part = || random.below(1000) as f64 / 1001.0;
-            ends.extend([(now - part() * before, index, false), (now + part() * after, index, true)]);
-            until = ends[ends.len() - 1].0;
-        }
-        last.insert(*warp, until);
-    }
-    ends.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let mut starts = vec![0];
-    all.iter().for_each(|units| starts.push(starts[starts.len() - 1] + units.len()));
-    let mut units = launch.units.clone();
-    for (ticket, (_, index, end)) in (1..).zip(ends) {
-        let unit = &mut units[starts[index] + 1];
-        *(if end { &mut unit.hi } else { &mut unit.lo }) = ticket;
-    }
-    Launched { info: launch.info.clone(), units, end: launch.end.clone() }
-}
+use ptxrace::finding::Rule;
+use ptxrace::instrument::SiteTable;
+use ptxrace::ptx;
+use ptxrace::span::SourceFile;
 
 /// What must not depend on the order of arrival. Which of two unordered accesses is replayed first decides which entries
 /// meet and which are replaced, so a race may show by another pair of its accesses; how far apart they are at most may
@@ -121,6 +86,82 @@ fn check(launch: &Path) -> Result<(), Failed> {
     Ok(())
 }
 
+/// Whether values tell the writes to each place apart, and from what was there first.
+fn writes_are_told_apart(launch: &Launched) -> bool {
+    let mut seen: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
+    records(&launch.units).into_iter().all(|units| {
+        let record = decode(units).expect("a record").expect("a record");
+        (0..record.lanes().count()).all(|rank| match record.written(rank) {
+            Some(value) => seen.entry(record.a(rank)).or_insert_with(|| BTreeSet::from([0])).insert(value),
+            None => true,
+        })
+    })
+}
+
+/// The words with errors. Locations of litmus programs lie apart.
+fn racy_words(report: &Report) -> BTreeSet<u64> {
+    let errors = report.findings.iter().filter(|finding| finding.severity == Severity::Error);
+    errors.flat_map(|finding| [finding.range.0, finding.range.1]).collect()
+}
+
+/// One schedule of a random litmus program, its records in some orders. How many were compared by their words.
+fn check_litmus(seed: u64) -> Result<usize, String> {
+    let program = generate::program(seed, generate::Size::default());
+    let compiled = compile(&program, Placing::Warps, Rounds(1))?;
+    let source =
+        SourceFile::new(Path::new("litmus.ptx"), compiled.text.as_str()).map_err(|e| e.to_string())?;
+    let parsed = ptx::parse(source.text());
+    let sites = Arc::new(SiteTable::new(&parsed.module));
+    let loaded = Program { source: &source, module: &parsed.module, sites: &sites };
+    let scripted = Scripted::new(loaded, &compiled.plan).map_err(|e| e.to_string())?;
+    let mut capture = Capture::default();
+    let mut schedule = Lottery(litmus::random::Random(seed));
+    scripted.run(&RunOptions::default(), &mut schedule, &mut capture).map_err(|e| e.to_string())?;
+    let straight = judge(&sites, &compiled.plan, &capture.launches);
+    let told_apart = capture.launches.iter().all(writes_are_told_apart);
+    let mut compared = 0;
+    for order in 0..8 {
+        let wide = order % 2 == 1;
+        if wide && !told_apart {
+            continue;
+        }
+        let again = |launch: &Launched| {
+            let mut random = Random(seed << 8 | order);
+            if wide {
+                shuffled(&widened(launch, 40.0, &mut Random(order)), &mut random)
+            } else {
+                shuffled(launch, &mut random)
+            }
+        };
+        let launches: Vec<_> = capture.launches.iter().map(again).collect();
+        let report = judge(&sites, &compiled.plan, &launches);
+        let (a, b) = (racy_words(&straight), racy_words(&report));
+        let same_values =
+            straight.findings.iter().chain(&report.findings).any(|finding| finding.rule == Rule::R010);
+        let fits = if told_apart { a == b } else { same_values || a.is_empty() == b.is_empty() };
+        if !fits {
+            return Err(format!(
+                "seed {seed}, order {order}: errors at {b:x?}, in order at {a:x?}\n{program}\n{:#?}\n{:#?}",
+                straight.findings, report.findings
+            ));
+        }
+        compared += usize::from(told_apart);
+    }
+    Ok(compared)
+}
+
+/// Random litmus programs of so many seeds.
+fn check_litmus_programs(seeds: std::ops::Range<u64>) -> Result<(), Failed> {
+    let all = seeds.end - seeds.start;
+    let compared = seeds.map(check_litmus).sum::<Result<usize, String>>()?;
+    // About every second program has no value twice.
+    if (compared as u64) < all {
+        Err(format!("only {compared} orders compared by words").into())
+    } else {
+        Ok(())
+    }
+}
+
 fn main() {
     let mut trials = Vec::new();
     for folder in ["ptx-samples/race", "ptx-samples/clean", "tests/cases"] {
@@ -129,5 +170,9 @@ fn main() {
         }
     }
     assert!(trials.len() > 100, "only {} programs", trials.len());
+    for part in 0..8 {
+        let seeds = 200 * part..200 * (part + 1);
+        trials.push(Trial::test(format!("litmus/{}", seeds.start), move || check_litmus_programs(seeds)));
+    }
     libtest_mimic::run(&Arguments::from_args(), trials).exit();
 }

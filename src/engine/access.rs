@@ -236,7 +236,9 @@ impl Core {
         let location = self.locations.get_mut(&place)?;
         let observed = location.observed(record.read(rank))?;
         let (order, writer) = (observed.order, observed.thread);
-        let strong_hop = observed.scope.is_some_and(|written| {
+        // Morally strong accesses are of one size.
+        let whole = observed.witness.bytes == stroke.element;
+        let strong_hop = observed.scope.filter(|_| whole).is_some_and(|written| {
             writer == reader
                 || (includes(written, writer, reader, launch) && includes(scope, reader, writer, launch))
         });

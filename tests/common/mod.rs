@@ -2,6 +2,8 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
+pub(crate) mod reorder;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -19,7 +21,7 @@ pub(crate) fn root() -> PathBuf {
 }
 
 /// All files of this extension under a folder of the repository, sorted.
-fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &str, extension: &str) -> Vec<PathBuf> {
     fn walk(dir: &Path, extension: &str, out: &mut Vec<PathBuf>) {
         for entry in std::fs::read_dir(dir).expect("a folder of the repository") {
             let path = entry.expect("an entry").path();
@@ -43,7 +45,7 @@ pub(crate) fn programs(folder: &str) -> Vec<PathBuf> {
 
 /// Every module of the repository that is PTX.
 pub(crate) fn modules() -> Vec<PathBuf> {
-    let folders = ["ptx-samples", "tests/cases", "tests/forms", "tests/runtime"];
+    let folders = ["ptx-samples", "tests/cases", "tests/forms", "tests/rules", "tests/runtime"];
     let mut out: Vec<_> = folders.into_iter().flat_map(|folder| files(folder, "ptx")).collect();
     out.sort();
     assert!(out.len() > 150, "only {} modules", out.len());
@@ -97,14 +99,22 @@ pub(crate) fn record(
     backend: &mut dyn Backend,
     options: &RunOptions,
 ) -> Result<Recorded, String> {
-    let ptx = launch.with_extension("ptx");
+    record_as(&launch.with_extension("ptx"), &LaunchRequest::default(), backend, options)
+}
+
+/// Runs a program as it is asked for.
+pub(crate) fn record_as(
+    ptx: &Path,
+    request: &LaunchRequest,
+    backend: &mut dyn Backend,
+    options: &RunOptions,
+) -> Result<Recorded, String> {
     let say = |errors: Vec<ptxrace::diag::Diagnostic>| {
         errors.into_iter().map(|e| e.message).collect::<Vec<_>>().join("; ")
     };
-    let source = read(&ptx).map_err(|e| e.message)?;
+    let source = read(ptx).map_err(|e| e.message)?;
     let module = parse(&source).map_err(say)?;
-    let request = LaunchRequest::default();
-    let plan = resolve(&source, &module, &request).map_err(say)?.plan;
+    let plan = resolve(&source, &module, request).map_err(say)?.plan;
     let sites = Arc::new(SiteTable::new(&module));
     let mut capture = Capture::default();
     let program = Program { source: &source, module: &module, sites: &sites };

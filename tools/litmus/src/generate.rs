@@ -6,12 +6,26 @@ use crate::program::{
 };
 use crate::random::Random;
 
-/// Accesses of a program at most; an enumeration of more takes too long.
-const ACCESSES: usize = 8;
+/// How large programs are at most.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Size {
+    /// Threads, two to four.
+    pub threads: usize,
+    /// Accesses of a thread.
+    pub each: usize,
+    /// Accesses of all threads; an enumeration of more takes longer.
+    pub all: usize,
+}
+
+impl Default for Size {
+    fn default() -> Self {
+        Self { threads: 4, each: 5, all: 8 }
+    }
+}
 
 /// The program of a seed.
-pub fn program(seed: u64) -> Program {
-    let mut generator = Generator { random: Random(seed), accesses: 0, writes: 0 };
+pub fn program(seed: u64, size: Size) -> Program {
+    let mut generator = Generator { random: Random(seed), size, accesses: 0, writes: 0 };
     // Seeds that follow each other give programs that have nothing in common.
     generator.random.draw();
     generator.program(seed)
@@ -19,6 +33,7 @@ pub fn program(seed: u64) -> Program {
 
 struct Generator {
     random: Random,
+    size: Size,
     accesses: usize,
     writes: i32,
 }
@@ -31,6 +46,7 @@ impl Generator {
     fn program(&mut self, seed: u64) -> Program {
         let names = ["x", "y", "f", "g"];
         let threads = if self.random.chance(50) { 2 } else { 3 + usize::from(self.random.chance(10)) };
+        let threads = threads.min(self.size.threads);
         let ctas = 1 + self.random.below(threads);
         let places: Vec<u32> = (0..threads).map(|_| self.random.below(ctas) as u32).collect();
         // Blocks whose threads meet at a barrier, and where the threads of the rest stand.
@@ -55,8 +71,8 @@ impl Generator {
 
     fn thread(&mut self, meets: bool, threads_left: usize) -> Vec<Instruction> {
         let mut code = Vec::new();
-        let most = ACCESSES.saturating_sub(self.accesses + threads_left);
-        let length = (1 + self.random.below(5)).min(most.max(1));
+        let most = self.size.all.saturating_sub(self.accesses + threads_left);
+        let length = (1 + self.random.below(self.size.each)).min(most.max(1));
         let mut barriers = if meets { 1 + usize::from(self.random.chance(15)) } else { 0 };
         let mut barrier = 0;
         let mut guarded = false;

@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 
-use crate::program::{Program, State};
+use crate::program::{Instruction, Program, State};
 use ptxrace::backend::MemoryOrder;
 
 use crate::run::{Options, Race, Verdict};
@@ -127,6 +127,21 @@ fn state_of(program: &Program, text: &str) -> State {
         program.registers(thread).iter().map(|register| value(&format!("P{thread}:r{register}"))).collect()
     });
     State { memory, registers: registers.collect() }
+}
+
+/// Whether the oracle may leave out executions of a program. It learns which values there are from threads that come to
+/// their end, so a write before a loop that waits may be missing: the loop may wait for what only that write brings about.
+pub fn may_leave_out(program: &Program) -> bool {
+    program.threads.iter().any(|thread| {
+        let jump = thread.code.iter().enumerate().rposition(|(at, instruction)| match instruction {
+            Instruction::Goto(to) | Instruction::Branch { to, .. } => {
+                thread.code.iter().take(at).any(|earlier| *earlier == Instruction::Label(*to))
+            }
+            _ => false,
+        });
+        let before = thread.code.iter().take(jump.unwrap_or(0));
+        before.filter_map(Instruction::access).any(|access| access.writes)
+    })
 }
 
 /// A race as the oracle writes it.

@@ -7,7 +7,8 @@ use std::time::Instant;
 
 use clap::Parser;
 use litmus::compile::{Placing, Rounds};
-use litmus::oracle::{Disagreement, Oracle, compare};
+use litmus::generate::Size;
+use litmus::oracle::{Disagreement, Oracle, compare, may_leave_out};
 use litmus::program::Program;
 use litmus::run::{Explored, Options, Schedules, explore};
 use litmus::verdicts::Verdicts;
@@ -47,6 +48,15 @@ struct Args {
     /// Seed of the first random program
     #[arg(long, default_value_t = 0)]
     seed: u64,
+    /// Threads of a random program at most, up to four
+    #[arg(long, default_value_t = Size::default().threads)]
+    threads: usize,
+    /// Accesses of a thread of a random program at most
+    #[arg(long, default_value_t = Size::default().each)]
+    each: usize,
+    /// Accesses of all its threads at most
+    #[arg(long, default_value_t = Size::default().all)]
+    accesses: usize,
     /// Folder for programs on which there is disagreement
     #[arg(long, default_value = "target/litmus")]
     out: PathBuf,
@@ -195,8 +205,9 @@ struct Tally {
 fn fuzz(args: &Args, options: &Options, count: u64, oracle: &mut Oracle) -> Result<(), String> {
     let mut tally = Tally::default();
     let start = Instant::now();
+    let size = Size { threads: args.threads, each: args.each.max(1), all: args.accesses };
     for seed in args.seed..args.seed.saturating_add(count) {
-        let program = generate::program(seed);
+        let program = generate::program(seed, size);
         if args.show {
             println!("{program}");
         }
@@ -227,10 +238,16 @@ fn examine(
         *tally.skipped.entry(why).or_default() += 1;
         Ok(None)
     };
+    if may_leave_out(program) {
+        return skip("a write before a loop, which the oracle may leave out".into());
+    }
     let explored = match explore(program, options) {
         Ok(explored) => explored,
         Err(error) => return skip(error),
     };
+    if explored.cut {
+        return skip("too many schedules".into());
+    }
     let answer = oracle.ask(program)?;
     if let Some(reason) = &answer.skipped {
         return skip(reason.clone());
