@@ -15,10 +15,20 @@ pub(super) struct Pattern {
 
 impl Pattern {
     pub(super) fn of(record: &Record<'_>, bytes: u8) -> Self {
-        match record.a_progression() {
-            Some((first, stride)) => Self { first, stride: Some(stride), bytes },
-            None => Self { first: record.a(0), stride: None, bytes },
+        if let Some((first, stride)) = record.a_progression() {
+            return Self { first, stride: Some(stride), bytes };
         }
+        // The values may be what is no progression.
+        let (all, lanes) = record.all_a();
+        let (first, second) = (all[0], all[1]);
+        let step = second.wrapping_sub(first);
+        let mut expected = first;
+        let mut off = 0;
+        for a in all.iter().take(lanes) {
+            off |= a ^ expected;
+            expected = expected.wrapping_add(step);
+        }
+        Self { first, stride: (off == 0 && lanes > 1).then_some(step.cast_signed()), bytes }
     }
 
     /// Whether all lanes are at one place.

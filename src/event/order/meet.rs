@@ -42,8 +42,11 @@ impl Orderer {
         let absent = phase.absent(threads);
         phase.reset();
         for (warp, mask) in &waiters {
-            block.warps[usize::from(*warp)].waiting &= !mask;
-            self.ready.push(WarpKey { block: block_id, warp: *warp });
+            let state = &mut block.warps[usize::from(*warp)];
+            state.waiting &= !mask;
+            if !state.queue.units.is_empty() {
+                self.ready.push(WarpKey { block: block_id, warp: *warp });
+            }
         }
         handler.event(Event::BarrierDone { block: block_id, id, waiters: &waiters, absent: &absent });
     }
@@ -89,6 +92,7 @@ impl Orderer {
             }
             !complete
         });
+        let holds_records = !warp_state.queue.units.is_empty();
         for gathering in done {
             warp_state.waiting &= !gathering.came;
             let mask = gathering.came;
@@ -98,7 +102,9 @@ impl Orderer {
                 Event::Converge { block, warp, mask }
             };
             handler.event(event);
-            self.ready.push(key);
+            if holds_records {
+                self.ready.push(key);
+            }
         }
     }
 
