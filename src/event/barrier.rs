@@ -106,11 +106,6 @@ impl Phase {
     pub(super) fn waiters(&self) -> Vec<(u8, u32)> {
         let waiting = self.arrivals.iter().filter(|a| a.kind != BarrierKind::Arrive);
         let mut waiters: Vec<(u8, u32)> = Vec::with_capacity(self.lanes.len());
-        if self.arrivals.len() == self.lanes.len() {
-            // Each warp has come at once.
-            waiters.extend(waiting.map(|a| (a.arrival.warp, a.arrival.mask)));
-            return waiters;
-        }
         for Arrived { arrival, .. } in waiting {
             match waiters.iter_mut().find(|(warp, _)| *warp == arrival.warp) {
                 Some((_, mask)) => *mask |= arrival.mask,
@@ -151,4 +146,20 @@ pub(super) struct Gathering {
     pub(super) came: u32,
     /// Orders memory, as `bar.warp.sync` does.
     pub(super) orders: bool,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::instrument::SiteId;
+
+    #[test]
+    fn a_warp_that_comes_in_parts_waits_once() {
+        let mut phase = Phase::default();
+        for (warp, mask) in [(0, 0xffff), (0, 0xffff_0000), (2, u32::MAX)] {
+            let arrival = Arrival { site: SiteId(0), block: 0, warp, mask, id: 1 };
+            assert_eq!(phase.arrive(arrival, BarrierKind::Sync, Some(64), false), None);
+        }
+        assert_eq!(phase.waiters(), [(0, u32::MAX), (2, u32::MAX)]);
+    }
 }
