@@ -7,7 +7,6 @@
 mod traces;
 
 use std::hint::black_box;
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -15,8 +14,6 @@ use ptxrace::abi::Unit;
 use ptxrace::backend::emu::Emulator;
 use ptxrace::instrument::SiteTable;
 use ptxrace::ptx::ast::Module;
-use ptxrace::session::launch::{LaunchRequest, resolve};
-use ptxrace::session::{parse, read};
 
 use traces::Kernel;
 
@@ -32,31 +29,25 @@ fn best(mut f: impl FnMut()) -> Duration {
     (0..RUNS).map(run).min().unwrap_or_default()
 }
 
-fn kernel(path: &Path) {
-    let source = read(path).expect("a module");
-    let module = parse(&source).expect("a module");
-    let plan = resolve(&source, &module, &LaunchRequest::default()).expect("a launch").plan;
-    let kernel = Kernel { source: &source, module: &module, plan: &plan };
-    let sites = Arc::new(SiteTable::new(&module));
+fn bench(name: &str, kernel: &Kernel<'_>, sites: &Arc<SiteTable>) {
     // The emulator records what the table names: with an empty one it only runs.
     let none = SiteTable::new(&Module::default());
 
     let bare = best(|| drop(black_box(kernel.run(Emulator::new(), &none, false))));
-    let native = best(|| drop(black_box(kernel.run(Emulator::new(), &sites, false))));
+    let native = best(|| drop(black_box(kernel.run(Emulator::new(), sites, false))));
     let instrumented = {
         let start = Instant::now();
-        black_box(kernel.run(Emulator::instrumented(), &sites, false));
+        black_box(kernel.run(Emulator::instrumented(), sites, false));
         start.elapsed()
     };
-    let kept = kernel.run(Emulator::new(), &sites, true);
+    let kept = kernel.run(Emulator::new(), sites, true);
     let trace = kept.trace();
     let mut findings = 0;
-    let judging = best(|| findings = kernel.judge(&sites, &trace));
-    assert_eq!(findings, 0, "{} has no race", path.display());
+    let judging = best(|| findings = kernel.judge(sites, &trace));
+    assert_eq!(findings, 0, "{name} has no race");
 
     let records = kept.records();
     let bytes = kept.units * size_of::<Unit>();
-    let name = path.file_stem().unwrap_or_default().to_string_lossy();
     let ms = |time: Duration| time.as_secs_f64() * 1e3;
     let ratio = |time: Duration| time.as_secs_f64() / bare.as_secs_f64();
     println!(
@@ -89,5 +80,5 @@ fn main() {
         "{:<12}{:>10}{:>10}{:>9}{:>12}{:>9}{:>10}{:>7}{:>10}{:>9}{:>9}",
         "", "ms", "ms", "", "ms", "", "", "each", "ms", "", "M rec/s"
     );
-    traces::kernels().iter().for_each(|path| kernel(path));
+    traces::for_each_kernel(bench);
 }

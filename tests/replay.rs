@@ -19,7 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use common::reorder::{shuffled, widened};
+use common::reorder::reordered;
 use common::{Capture, Launched, Random, judge, programs, record, records};
 use libtest_mimic::{Arguments, Failed, Trial};
 use litmus::compile::{Placing, Rounds, compile};
@@ -60,10 +60,9 @@ fn check(launch: &Path) -> Result<(), Failed> {
     }
     for seed in 0..16 {
         let mut random = Random(seed);
-        let wide = |launch| {
-            if seed % 2 == 0 { Launched::clone(launch) } else { widened(launch, 40.0, &mut Random(seed)) }
-        };
-        let launches: Vec<_> = run.capture.launches.iter().map(|l| shuffled(&wide(l), &mut random)).collect();
+        let wide = (seed % 2 == 1).then_some(seed);
+        let again = |launch| reordered(launch, wide, &mut random);
+        let launches: Vec<_> = run.capture.launches.iter().map(again).collect();
         let report = judge(&run.sites, &run.plan, &launches);
         // A plain store that races with atomics leaves values that no order explains; only a race may do that.
         let racy = report.findings.iter().any(|f| f.severity == Severity::Error);
@@ -125,14 +124,8 @@ fn check_litmus(seed: u64) -> Result<usize, String> {
         if wide && !told_apart {
             continue;
         }
-        let again = |launch: &Launched| {
-            let mut random = Random(seed << 8 | order);
-            if wide {
-                shuffled(&widened(launch, 40.0, &mut Random(order)), &mut random)
-            } else {
-                shuffled(launch, &mut random)
-            }
-        };
+        let again =
+            |launch: &Launched| reordered(launch, wide.then_some(order), &mut Random(seed << 8 | order));
         let launches: Vec<_> = capture.launches.iter().map(again).collect();
         let report = judge(&sites, &compiled.plan, &launches);
         let (a, b) = (racy_words(&straight), racy_words(&report));

@@ -10,7 +10,7 @@ mod common;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use common::reorder::{shuffled, widened};
+use common::reorder::reordered;
 use common::{Launched, Random, Recorded, files, judge, record_as, root};
 use libtest_mimic::{Arguments, Failed, Trial};
 use ptxrace::backend::emu::Emulator;
@@ -115,10 +115,8 @@ fn run(kernel: &Kernel) -> Result<(), Failed> {
             check(kernel, &judged(&run, &run.capture.launches)).map_err(at)?;
             for order in 0..ORDERS {
                 let mut random = Random(order);
-                let again = |launch: &Launched| match order % 2 {
-                    0 => shuffled(launch, &mut Random(order)),
-                    _ => shuffled(&widened(launch, 40.0, &mut Random(order)), &mut random),
-                };
+                let wide = (order % 2 == 1).then_some(order);
+                let again = |launch| reordered(launch, wide, &mut random);
                 let launches: Vec<_> = run.capture.launches.iter().map(again).collect();
                 check(kernel, &judged(&run, &launches)).map_err(|e| at(format!("order {order}: {e}")))?;
             }

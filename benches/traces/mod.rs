@@ -10,13 +10,15 @@ use ptxrace::backend::{Backend, LaunchEnd, LaunchInfo, Plan, Program, RunOptions
 use ptxrace::engine::Engine;
 use ptxrace::instrument::SiteTable;
 use ptxrace::ptx::ast::Module;
+use ptxrace::session::launch::{LaunchRequest, resolve};
+use ptxrace::session::{parse, read};
 use ptxrace::span::SourceFile;
 
 /// Keeps records, or only counts their bytes.
 #[derive(Default)]
 pub(crate) struct Kept {
-    pub(crate) keep: bool,
-    pub(crate) launches: Vec<(LaunchInfo, Vec<Unit>, LaunchEnd)>,
+    keep: bool,
+    launches: Vec<(LaunchInfo, Vec<Unit>, LaunchEnd)>,
     pub(crate) units: usize,
 }
 
@@ -39,9 +41,9 @@ impl Sink for Kept {
 
 /// One kernel with its launches.
 pub(crate) struct Kernel<'k> {
-    pub(crate) source: &'k SourceFile,
-    pub(crate) module: &'k Module<'k>,
-    pub(crate) plan: &'k Plan,
+    source: &'k SourceFile,
+    module: &'k Module<'k>,
+    plan: &'k Plan,
 }
 
 /// A launch's records in pieces, as a drained ring comes.
@@ -92,8 +94,20 @@ impl Kernel<'_> {
     }
 }
 
+/// Hands over each kernel, by name, and the table of its sites.
+pub(crate) fn for_each_kernel(mut f: impl FnMut(&str, &Kernel<'_>, &Arc<SiteTable>)) {
+    for path in kernels() {
+        let source = read(&path).expect("a module");
+        let module = parse(&source).expect("a module");
+        let plan = resolve(&source, &module, &LaunchRequest::default()).expect("a launch").plan;
+        let kernel = Kernel { source: &source, module: &module, plan: &plan };
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        f(&name, &kernel, &Arc::new(SiteTable::new(&module)));
+    }
+}
+
 /// The kernels, sorted.
-pub(crate) fn kernels() -> Vec<PathBuf> {
+fn kernels() -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/kernels");
     let files = fs::read_dir(folder).expect("the kernels");
     let mut paths: Vec<_> = files.map(|entry| entry.expect("an entry").path()).collect();

@@ -6,8 +6,19 @@ use ptxrace::abi::{Unit, decode};
 
 use super::{Launched, Random, records};
 
+/// How many records of others an operation may reach over, where intervals are wider.
+const REACH: f64 = 40.0;
+
+/// The same records in another order; with `wide`, which is a seed, also with wider ticket intervals.
+pub(crate) fn reordered(launch: &Launched, wide: Option<u64>, random: &mut Random) -> Launched {
+    match wide {
+        Some(seed) => shuffled(&widened(launch, &mut Random(seed)), random),
+        None => shuffled(launch, random),
+    }
+}
+
 /// The same records, each warp's in their order, warps interleaved anew in runs of random length.
-pub(crate) fn shuffled(launch: &Launched, random: &mut Random) -> Launched {
+fn shuffled(launch: &Launched, random: &mut Random) -> Launched {
     let mut queues: BTreeMap<(u32, u8), Vec<&[Unit]>> = BTreeMap::new();
     for units in records(&launch.units) {
         let record = decode(units).expect("a record").expect("a record");
@@ -31,8 +42,8 @@ pub(crate) fn shuffled(launch: &Launched, random: &mut Random) -> Launched {
 }
 
 /// The same records with wider ticket intervals, as operations have that really run side by side: each keeps the moment at
-/// which it took effect and grows towards its warp's records before and after it, at most `reach` records far.
-pub(crate) fn widened(launch: &Launched, reach: f64, random: &mut Random) -> Launched {
+/// which it took effect and grows towards its warp's records before and after it, at most `REACH` records far.
+fn widened(launch: &Launched, random: &mut Random) -> Launched {
     let all: Vec<_> = records(&launch.units);
     let decoded = all.iter().map(|units| decode(units).expect("a record").expect("a record"));
     let warps: Vec<((u32, u8), bool)> =
@@ -43,9 +54,9 @@ pub(crate) fn widened(launch: &Launched, reach: f64, random: &mut Random) -> Lau
         let now = index as f64;
         let mut until = now;
         if *ticketed {
-            let next = warps[index + 1..].iter().take(reach as usize).position(|(other, _)| other == warp);
-            let before = (now - last.get(warp).copied().unwrap_or(now - reach)).min(reach);
-            let after = next.map_or(reach, |n| n as f64 + 1.0) - 0.01;
+            let next = warps[index + 1..].iter().take(REACH as usize).position(|(other, _)| other == warp);
+            let before = (now - last.get(warp).copied().unwrap_or(now - REACH)).min(REACH);
+            let after = next.map_or(REACH, |n| n as f64 + 1.0) - 0.01;
             let mut part = || random.below(1000) as f64 / 1001.0;
             ends.extend([(now - part() * before, index, false), (now + part() * after, index, true)]);
             until = ends[ends.len() - 1].0;
