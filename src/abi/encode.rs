@@ -77,7 +77,7 @@ impl Encoder<'_> {
 }
 
 /// First value and stride, if the active lanes' values are such a progression by rank.
-fn progression(mask: u32, values: &Lanes) -> Option<(u64, i32)> {
+pub(crate) fn progression(mask: u32, values: &Lanes) -> Option<(u64, i32)> {
     let mut active = lanes(mask);
     let first = values[active.next()?];
     let Some(second) = active.next() else { return Some((first, 0)) };
@@ -103,13 +103,15 @@ fn progression(mask: u32, values: &Lanes) -> Option<(u64, i32)> {
 }
 
 /// The lanes of a mask, low to high.
-pub(super) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
+#[inline(always)]
+pub fn lanes(mask: u32) -> impl Iterator<Item = usize> {
     let mut left = mask;
     std::iter::from_fn(move || {
         if left == 0 {
             return None;
         }
-        let lane = left.trailing_zeros() as usize;
+        // A mask has 32 bits, so that the compiler sees an index below 32.
+        let lane = left.trailing_zeros() as usize & 31;
         left &= left - 1;
         Some(lane)
     })

@@ -31,7 +31,8 @@ mod decode;
 mod encode;
 
 pub use decode::{DecodeError, Record, decode};
-pub use encode::{Encoder, Lanes};
+pub(crate) use encode::progression;
+pub use encode::{Encoder, Lanes, lanes};
 
 /// One 16-byte unit as two words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -110,14 +110,15 @@ impl Core {
     }
 
     fn weak(&mut self, access: &Access, record: &Record<'_>, ranks: &[u8], mut stroke: Stroke) {
-        match self.quiet(access, record, ranks, &stroke) {
+        let whole = ranks.len() as u32 == record.mask().count_ones();
+        let left = if whole { self.quiet(access, record, &stroke) } else { None };
+        match left {
             Some(false) => {
                 self.weak_writes(access, record, ranks, stroke);
                 return;
             }
             left => stroke.quiet = left.is_some(),
         }
-        let whole = ranks.len() as u32 == record.mask().count_ones();
         let alike = self.are_alike(record);
         // All lanes at one address: one access of many lanes. Lanes of a store still conflict with each other.
         if whole
@@ -141,10 +142,7 @@ impl Core {
     }
 
     /// Takes the access to quiet words. Tells whether any are left, all for `None`.
-    fn quiet(&mut self, access: &Access, record: &Record<'_>, ranks: &[u8], stroke: &Stroke) -> Option<bool> {
-        if ranks.len() as u32 != record.mask().count_ones() {
-            return None;
-        }
+    fn quiet(&mut self, access: &Access, record: &Record<'_>, stroke: &Stroke) -> Option<bool> {
         let block = self.blocks.get_mut(&record.block())?;
         let warp = block.warps.get(usize::from(record.warp()))?;
         let now = Now {

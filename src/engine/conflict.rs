@@ -86,11 +86,10 @@ impl Viewer<'_> {
     #[inline]
     pub(super) fn preceding(self, earlier: &Entry, now: &Entry) -> u32 {
         if earlier.launch != now.launch {
-            let after = self.launch.and_then(|launch| launch.after.get(earlier.launch as usize));
-            return if after.copied().unwrap_or(false) { earlier.mask } else { 0 };
+            let after = self.launch.is_some_and(|launch| launch.follows(earlier.launch));
+            return if after { earlier.mask } else { 0 };
         }
-        let same_warp = earlier.block == now.block && earlier.warp == now.warp;
-        self.before(earlier, now, if same_warp { now.mask } else { 0 })
+        self.before(earlier, now, if earlier.same_warp(now) { now.mask } else { 0 })
     }
 
     /// The same without program order, in one launch.
@@ -193,8 +192,7 @@ fn check(
         let data = other.class == AccessClass::Write && key.class == AccessClass::Read;
         let published = data && !judge.block.observations.is_empty();
         for earlier in &group.entries {
-            let same_warp =
-                earlier.launch == now.launch && earlier.block == now.block && earlier.warp == now.warp;
+            let same_warp = earlier.same_warp(now);
             if earlier.mask == 0 || (strong && !same_warp && !published) {
                 continue;
             }

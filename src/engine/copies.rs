@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::clock::{Clock, Phases, Time};
 use super::shadow::Entry;
+use crate::abi::lanes;
 use crate::finding::Pending;
 use crate::instrument::SiteId;
 use crate::isa::GroupKind;
@@ -167,10 +168,6 @@ pub(super) struct Groups {
     /// Groups waited for, likewise.
     waited: [[u32; 32]; 2],
     issued: Vec<Issued>,
-}
-
-fn lanes(mask: u32) -> impl Iterator<Item = usize> {
-    (0..32).filter(move |lane| mask >> lane & 1 != 0)
 }
 
 impl Groups {

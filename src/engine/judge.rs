@@ -13,6 +13,7 @@ use super::publish::{self, Party};
 use super::shadow::{Entry, Key, Path, WORD};
 use super::sync::Locations;
 use super::thread::{View, Warp};
+use crate::abi::lanes;
 use crate::diag::Severity;
 use crate::event::{Geometry, Place};
 use crate::finding::{AccessClass, Kind, Missing, Pending, Relation, Rule, ThreadId, Witness};
@@ -78,9 +79,9 @@ impl Judge<'_> {
             (key.path.is_asynchronous() || now_key.path.is_asynchronous()) && relation < Relation::Launch;
         let atomics = [key, now_key].iter().filter(|k| k.class == AccessClass::Atomic).count();
         let mut severity = Severity::Error;
-        // The read-only path sees no order at all.
-        let converged = !read_only && self.converged(facts, word);
+        let mut converged = false;
         let (rule, missing) = if read_only {
+            // The read-only path sees no order at all.
             (Rule::R009, by_distance(relation).1)
         } else {
             if both_strong && same_bytes && self.inclusive(facts) {
@@ -92,6 +93,7 @@ impl Judge<'_> {
             if !asynchronous && self.ordered_by_observation(facts, word) {
                 return None;
             }
+            converged = self.converged(facts, word);
             if converged && !asynchronous {
                 let (by_distance, missing) = self.distance(facts, relation);
                 let missing = if relation == Relation::Warp { missing } else { Missing::Converged };
@@ -350,8 +352,7 @@ impl Judge<'_> {
             return 0;
         }
         let Entry { block, warp: of, mask, time, .. } = *earlier;
-        let same_warp = (block, of) == (now.block, now.warp);
-        let met = warp.met.iter().filter(|(met, _)| same_warp && met >> (lane & 31) & 1 != 0);
+        let met = warp.met.iter().filter(|(met, _)| earlier.same_warp(now) && met >> (lane & 31) & 1 != 0);
         let seen = warp.know.get(usize::from(lane)).converged.as_deref();
         if !earlier.path.is_asynchronous() {
             let met = met.filter(|(_, at)| *at >= time).fold(0, |all, (met, _)| all | met & mask);
@@ -375,14 +376,15 @@ impl Judge<'_> {
         if open == 0 || !self.block.warps.get(usize::from(now.warp)).is_some_and(any) {
             return (open, now.mask);
         }
-        for lane in (0..32).filter(|lane| now.mask >> lane & 1 != 0) {
-            let same = (earlier.block, earlier.warp) == (now.block, now.warp);
-            let others = if same && !(now.path.is_asynchronous() || earlier.path.is_asynchronous()) {
+        for lane in lanes(now.mask) {
+            let others = if earlier.same_warp(now)
+                && !(now.path.is_asynchronous() || earlier.path.is_asynchronous())
+            {
                 open & !(1 << lane)
             } else {
                 open
             };
-            let left = others & !self.would_precede(&Entry { mask: open, ..*earlier }, now, lane);
+            let left = others & !self.would_precede(&Entry { mask: open, ..*earlier }, now, lane as u8);
             if left != 0 {
                 return (left, 1 << lane);
             }

@@ -16,7 +16,7 @@ use super::clock::{self, Know};
 use super::copies::{Copies, End};
 use super::shadow::Path;
 use super::sync::{Home, Message, Reach};
-use crate::abi::Record;
+use crate::abi::{Record, lanes};
 use crate::event::Place;
 use crate::finding::AccessClass;
 use crate::instrument::SiteId;
@@ -134,11 +134,11 @@ impl Core {
 
     pub(super) fn mbarrier(&mut self, mbarrier: &Mbarrier, record: &Record<'_>, ranks: &[(u8, u32)]) {
         let geometry = self.geometry;
-        let lanes = record.lanes_by_rank();
+        let by_rank = record.lanes_by_rank();
         let mut parties: SmallVec<[Party; 2]> = SmallVec::new();
         for (rank, phase) in ranks {
             let place = Place::of(record, usize::from(*rank), &geometry);
-            let lane = 1 << lanes[usize::from(*rank) & 31];
+            let lane = 1 << by_rank[usize::from(*rank) & 31];
             match parties.iter_mut().find(|party| party.place == place && party.phase == *phase) {
                 Some(party) => party.mask |= lane,
                 None => parties.push(Party { place, phase: *phase, mask: lane }),
@@ -160,7 +160,7 @@ impl Core {
                     let block = self.blocks.get_mut(&record.block());
                     let warp = block.and_then(|block| block.warps.get_mut(usize::from(record.warp())));
                     let Some(groups) = warp.and_then(|warp| warp.groups.as_mut()) else { continue };
-                    for lane in (0..32).filter(|lane| party.mask >> lane & 1 != 0) {
+                    for lane in lanes(party.mask) {
                         groups.arm(&mut self.copies, lane, end, SiteId(record.site()));
                     }
                 }
@@ -184,7 +184,7 @@ impl Core {
             self.element(party.place, stroke);
             return;
         }
-        for lane in (0..32).filter(|lane| party.mask >> lane & 1 != 0) {
+        for lane in lanes(party.mask) {
             stroke.entry.mask = 1 << lane;
             self.element(party.place, stroke);
         }
@@ -204,12 +204,8 @@ impl Core {
             phase.message.add(home, home.reach(mbarrier.scope), &Arc::new(know));
             warp.time += 1;
         }
-        if let Some(lanes) = &warp.sync {
-            for (lane, lane_sync) in lanes.iter().enumerate() {
-                if party.mask >> lane & 1 != 0 {
-                    lane_sync.hand_on(home, &mut phase.message);
-                }
-            }
+        if let Some(of_lanes) = &warp.sync {
+            lanes(party.mask).for_each(|lane| of_lanes[lane].hand_on(home, &mut phase.message));
         }
     }
 
@@ -233,7 +229,7 @@ impl Core {
             return;
         }
         let know = Arc::new(know);
-        for lane in (0..32).filter(|lane| party.mask >> lane & 1 != 0) {
+        for lane in lanes(party.mask) {
             let pending = &mut warp.lane_sync(lane).pending;
             pending.join(&phase.message);
             pending.add(home, Reach::Block, &know);

@@ -111,6 +111,13 @@ struct Launch {
     dynamic_shared: u32,
 }
 
+impl Launch {
+    /// Whether an earlier one ends before this one starts.
+    fn follows(&self, earlier: u32) -> bool {
+        self.after.get(earlier as usize).copied().unwrap_or(false)
+    }
+}
+
 /// Takes records and finds races.
 #[derive(Debug)]
 pub struct Engine {

@@ -47,6 +47,12 @@ impl Path {
         self >= Self::Copy
     }
 
+    /// Whether a read on this path conflicts with all that one on the other does: on the read-only path, also with writes that
+    /// are ordered.
+    pub(super) fn stands_for(self, other: Self) -> bool {
+        self == Self::ReadOnly || other != Self::ReadOnly
+    }
+
     /// Whether its elements say nothing of what was accessed at once.
     pub(super) fn is_range(self) -> bool {
         matches!(self, Self::Range | Self::Tile | Self::Copy | Self::Bulk)
@@ -99,11 +105,10 @@ impl Key {
             // With other bytes it would no longer be morally strong with the same accesses.
             (Some(own), Some(theirs)) => own <= theirs && self.same_bytes(other),
         };
-        let read_only = self.path == Path::ReadOnly || other.path != Path::ReadOnly;
         // What completes an asynchronous read says nothing of the reads that its thread knew of.
         let reads = self.writes() || !self.path.is_asynchronous() || other.path.is_asynchronous();
         // An atomic conflicts with no morally strong access, as any strong one; its class only names it.
-        bytes && writes && strength && read_only && reads
+        bytes && writes && strength && self.path.stands_for(other.path) && reads
     }
 }
 
@@ -128,14 +133,28 @@ pub(super) struct Entry {
     pub(super) path: Path,
 }
 
+impl Entry {
+    /// Launch, block and warp.
+    pub(super) fn of_warp(&self) -> WarpKey {
+        (self.launch, self.block, self.warp)
+    }
+
+    pub(super) fn same_warp(&self, other: &Self) -> bool {
+        self.of_warp() == other.of_warp()
+    }
+}
+
+/// Launch, block and warp.
+pub(super) type WarpKey = (u32, u32, u8);
+
 /// Beyond this many entries a group finds a warp by hashing.
 const SCAN: usize = 16;
 /// Unordered weak writers kept for one word. More than one is a finding, but perhaps only a warning, so that losing one is
 /// said (`Cell::add`).
 const WEAK_WRITERS: usize = 1024;
 
-/// Launch, block and warp to a place in the group.
-type WarpIndex = FxHashMap<(u32, u32, u8), u32>;
+/// Warp to a place in the group.
+type WarpIndex = FxHashMap<WarpKey, u32>;
 
 /// Entries that are alike.
 #[derive(Clone, Debug)]
@@ -148,10 +167,9 @@ pub(super) struct Group {
 
 impl Group {
     fn find(&self, entry: &Entry) -> Option<usize> {
-        let of_warp = |e: &Entry| e.launch == entry.launch && e.block == entry.block && e.warp == entry.warp;
         match &self.index {
-            Some(index) => index.get(&(entry.launch, entry.block, entry.warp)).map(|at| *at as usize),
-            None => self.entries.iter().rposition(of_warp),
+            Some(index) => index.get(&entry.of_warp()).map(|at| *at as usize),
+            None => self.entries.iter().rposition(|earlier| earlier.same_warp(entry)),
         }
     }
 
@@ -160,7 +178,8 @@ impl Group {
     fn has_read(&mut self, entry: &Entry) -> bool {
         // Copies of one warp are told apart by the group or phase they complete with.
         let of_warp = |e: &&mut Entry| {
-            (e.launch, e.block, e.warp, e.time) == (entry.launch, entry.block, entry.warp, entry.time)
+            e.same_warp(entry)
+                && e.time == entry.time
                 && (!entry.path.is_asynchronous() || e.order == entry.order)
         };
         for same in self.entries.iter_mut().rev().take(LANES).filter(of_warp) {
@@ -182,7 +201,7 @@ impl Group {
         self.entries.push(entry);
         let at = self.entries.len() - 1;
         if let Some(index) = &mut self.index {
-            index.insert((entry.launch, entry.block, entry.warp), at as u32);
+            index.insert(entry.of_warp(), at as u32);
         } else if self.entries.len() > SCAN {
             self.reindex();
         }
@@ -192,7 +211,7 @@ impl Group {
     fn reindex(&mut self) {
         self.index = (self.entries.len() > SCAN).then(|| {
             let entries = self.entries.iter().enumerate();
-            Box::new(entries.map(|(at, e)| ((e.launch, e.block, e.warp), at as u32)).collect())
+            Box::new(entries.map(|(at, e)| (e.of_warp(), at as u32)).collect())
         });
     }
 
@@ -238,8 +257,8 @@ impl Cell {
                 group.retire(|earlier| {
                     let lanes = ordered(earlier) & earlier.mask;
                     // What a barrier lies behind, the other writers of this interval are ordered after as well.
-                    let own = (earlier.launch, earlier.block, earlier.warp, earlier.interval)
-                        == (entry.launch, entry.block, entry.warp, entry.interval)
+                    let own = earlier.same_warp(&entry)
+                        && earlier.interval == entry.interval
                         && lanes & entry.mask != 0;
                     other_value |= own && earlier.value != entry.value;
                     lanes

@@ -12,6 +12,7 @@ use super::gather::Gathered;
 use super::publish::{OBSERVATIONS, Observation};
 use super::shadow::Shadow;
 use super::sync::{Home, Message, Reach};
+use crate::abi::lanes;
 use crate::event::{Geometry, Place};
 use crate::isa::Scope;
 
@@ -69,7 +70,7 @@ impl LaneKnow {
     pub(super) fn alike(&self, mask: u32) -> SmallVec<[u32; 4]> {
         let Self::Each(knows) = self else { return std::iter::once(mask).collect() };
         let mut groups: SmallVec<[u32; 4]> = SmallVec::new();
-        for lane in (0..32).filter(|lane| mask >> lane & 1 != 0) {
+        for lane in lanes(mask) {
             let same =
                 |group: &&mut u32| Arc::ptr_eq(&knows[group.trailing_zeros() as usize & 31], &knows[lane]);
             match groups.iter_mut().find(same) {

@@ -2,7 +2,7 @@
 //! bit per lane. A value is kept in the low bits of its 64; readers take as many bits as their type has.
 
 use super::special::{Env, Special};
-use crate::abi::{LANES, Lanes};
+use crate::abi::{LANES, Lanes, lanes};
 
 /// An instruction on registers.
 pub(super) type Compute = Box<dyn Fn(&mut Regs<'_>, u32) + Send + Sync>;
@@ -158,21 +158,6 @@ impl Regs<'_> {
             *to = *to & !mask | bits & mask;
         }
     }
-}
-
-/// The lanes of a mask, low to high.
-#[inline(always)]
-pub(super) fn lanes(mask: u32) -> impl Iterator<Item = usize> {
-    let mut left = mask;
-    std::iter::from_fn(move || {
-        if left == 0 {
-            return None;
-        }
-        // A mask has 32 bits, so that the compiler sees an index below 32.
-        let lane = left.trailing_zeros() as usize & 31;
-        left &= left - 1;
-        Some(lane)
-    })
 }
 
 /// One bit per lane.

@@ -3,9 +3,10 @@
 
 use rustc_hash::FxHashMap;
 
+use super::Now;
 use super::spans::Pattern;
 use crate::abi::{Record, Unit, decode};
-use crate::engine::shadow::{Entry, Path};
+use crate::engine::shadow::{Entry, WarpKey};
 use crate::finding::AccessClass;
 
 /// The number of a record or a link; 0 is none.
@@ -20,17 +21,11 @@ pub(super) struct Kept {
     pub(super) element: u8,
     pub(super) pattern: Pattern,
     units: Vec<Unit>,
-    references: u32,
 }
 
 impl Kept {
     pub(super) fn record(&self) -> Option<Record<'_>> {
         decode(&self.units).ok().flatten()
-    }
-
-    pub(super) fn of_warp(&self, entry: &Entry) -> bool {
-        let own = &self.entry;
-        (own.launch, own.block, own.warp) == (entry.launch, entry.block, entry.warp)
     }
 
     /// Whether the lanes are the same at each byte.
@@ -41,59 +36,78 @@ impl Kept {
     }
 }
 
-/// Counted records.
-#[derive(Debug, Default)]
-pub(super) struct Records {
-    all: Vec<Kept>,
+/// Things that are counted: the place of one that nothing refers to is used again.
+#[derive(Debug)]
+pub(super) struct Counted<T> {
+    /// Each with how many refer to it.
+    all: Vec<(u32, T)>,
     free: Vec<Id>,
 }
 
-impl Records {
-    pub(super) fn get(&self, id: Id) -> Option<&Kept> {
-        self.all.get((id as usize).wrapping_sub(1))
+impl<T> Default for Counted<T> {
+    fn default() -> Self {
+        Self { all: Vec::new(), free: Vec::new() }
     }
+}
 
-    fn get_mut(&mut self, id: Id) -> Option<&mut Kept> {
+impl<T> Counted<T> {
+    fn place(&mut self, id: Id) -> Option<&mut (u32, T)> {
         self.all.get_mut((id as usize).wrapping_sub(1))
     }
 
-    /// Keeps a record that nothing refers to yet.
-    pub(super) fn add(
-        &mut self,
-        entry: Entry,
-        class: AccessClass,
-        element: u8,
-        pattern: Pattern,
-        record: &Record<'_>,
-    ) -> Id {
-        if let Some(id) = self.free.pop()
-            && let Some(kept) = self.get_mut(id)
-        {
-            kept.units.clear();
-            kept.units.extend_from_slice(record.units());
-            (kept.entry, kept.class, kept.element, kept.pattern) = (entry, class, element, pattern);
-            kept.references = 0;
+    pub(super) fn get(&self, id: Id) -> Option<&T> {
+        self.all.get((id as usize).wrapping_sub(1)).map(|(_, thing)| thing)
+    }
+
+    /// A place to use again, with what was there.
+    fn again(&mut self) -> Option<(Id, &mut T)> {
+        let id = self.free.pop()?;
+        self.place(id).map(|(_, thing)| (id, thing))
+    }
+
+    /// Takes in a thing that nothing refers to yet.
+    fn add(&mut self, thing: T) -> Id {
+        if let Some((id, place)) = self.again() {
+            *place = thing;
             return id;
         }
-        let units = record.units().to_vec();
-        self.all.push(Kept { entry, class, element, pattern, units, references: 0 });
+        self.all.push((0, thing));
         self.all.len() as Id
     }
 
     pub(super) fn hold(&mut self, id: Id, count: u32) {
-        if let Some(kept) = self.get_mut(id) {
-            kept.references += count;
+        if let Some((references, _)) = self.place(id) {
+            *references += count;
         }
     }
 
-    /// Takes references away; what nothing refers to is forgotten.
-    pub(super) fn release(&mut self, id: Id, count: u32) {
-        if let Some(kept) = self.get_mut(id) {
-            kept.references = kept.references.saturating_sub(count);
-            if kept.references == 0 {
-                self.free.push(id);
-            }
+    /// Takes references away; tells whether none is left, and the thing is to be forgotten.
+    pub(super) fn release(&mut self, id: Id, count: u32) -> bool {
+        let Some((references, _)) = self.place(id) else { return false };
+        *references = references.saturating_sub(count);
+        let gone = *references == 0;
+        if gone {
+            self.free.push(id);
         }
+        gone
+    }
+}
+
+/// Counted records.
+pub(super) type Records = Counted<Kept>;
+
+impl Records {
+    /// Keeps a record that nothing refers to yet.
+    pub(super) fn keep(&mut self, now: &Now<'_>, pattern: Pattern) -> Id {
+        let Now { entry, class, element, record, .. } = *now;
+        if let Some((id, kept)) = self.again() {
+            // In place: this is done for each record.
+            kept.units.clear();
+            kept.units.extend_from_slice(record.units());
+            (kept.entry, kept.class, kept.element, kept.pattern) = (entry, class, element, pattern);
+            return id;
+        }
+        self.add(Kept { entry, class, element, pattern, units: record.units().to_vec() })
     }
 }
 
@@ -102,7 +116,6 @@ impl Records {
 pub(super) struct Link {
     pub(super) record: Id,
     pub(super) before: Id,
-    references: u32,
     length: u32,
     /// Length at which readers that read again are looked for.
     limit: u32,
@@ -113,14 +126,11 @@ const SHORT: u32 = 16;
 
 /// Counted links.
 #[derive(Debug, Default)]
-pub(super) struct Links {
-    all: Vec<Link>,
-    free: Vec<Id>,
-}
+pub(super) struct Links(Counted<Link>);
 
 impl Links {
     pub(super) fn get(&self, id: Id) -> Option<Link> {
-        self.all.get((id as usize).wrapping_sub(1)).copied()
+        self.0.get(id).copied()
     }
 
     /// A chain from its last reader on back.
@@ -134,46 +144,26 @@ impl Links {
     }
 
     pub(super) fn hold(&mut self, id: Id, count: u32) {
-        if let Some(link) = self.all.get_mut((id as usize).wrapping_sub(1)) {
-            link.references += count;
-        }
+        self.0.hold(id, count);
     }
 
-    pub(super) fn is_held(&self, id: Id) -> bool {
-        self.all.get((id as usize).wrapping_sub(1)).is_some_and(|link| link.references != 0)
-    }
-
-    pub(super) fn release(&mut self, id: Id, count: u32, records: &mut Records) {
-        let (mut id, mut count) = (id, count);
-        while let Some(link) = self.all.get_mut((id as usize).wrapping_sub(1)) {
-            link.references = link.references.saturating_sub(count);
-            if link.references != 0 {
-                return;
-            }
-            let Link { record, before, .. } = *link;
-            self.free.push(id);
+    /// Takes references away, and with the last one those to its record and to the reader before; tells whether it was the
+    /// last.
+    pub(super) fn release(&mut self, id: Id, count: u32, records: &mut Records) -> bool {
+        let gone = self.0.release(id, count);
+        let mut at = if gone { id } else { 0 };
+        while let Some(Link { record, before, .. }) = self.get(at) {
             records.release(record, 1);
-            (id, count) = (before, 1);
+            at = if self.0.release(before, 1) { before } else { 0 };
         }
+        gone
     }
 
     fn push(&mut self, record: Id, before: Id, limit: u32, records: &mut Records) -> Id {
         records.hold(record, 1);
         self.hold(before, 1);
         let length = self.get(before).map_or(0, |link| link.length) + 1;
-        let link = Link { record, before, references: 0, length, limit };
-        match self.free.pop() {
-            Some(id) => {
-                if let Some(place) = self.all.get_mut((id as usize).wrapping_sub(1)) {
-                    *place = link;
-                }
-                id
-            }
-            None => {
-                self.all.push(link);
-                self.all.len() as Id
-            }
-        }
+        self.0.add(Link { record, before, length, limit })
     }
 
     /// A chain with one more reader; the old one is left to those who refer to it.
@@ -194,19 +184,16 @@ impl Links {
 
     /// The records of a chain, oldest first, without those that the same lanes have read again since.
     pub(super) fn readers(&self, id: Id, records: &Records) -> Vec<Id> {
-        let mut latest: FxHashMap<(u32, u32, u8), Id> = FxHashMap::default();
+        let mut latest: FxHashMap<WarpKey, &Kept> = FxHashMap::default();
         let mut readers = Vec::new();
         for link in self.chain(id) {
             let Some(kept) = records.get(link.record) else { continue };
-            let warp = (kept.entry.launch, kept.entry.block, kept.entry.warp);
-            let again = latest.get(&warp).and_then(|later| records.get(*later)).is_some_and(|later| {
-                later.record().is_some_and(|record| {
-                    let path = later.entry.path == Path::ReadOnly || kept.entry.path != Path::ReadOnly;
-                    path && kept.is_like(later.entry.mask, &later.pattern, &record)
-                })
+            let again = latest.get(&kept.entry.of_warp()).is_some_and(|later| {
+                later.entry.path.stands_for(kept.entry.path)
+                    && later.record().is_some_and(|r| kept.is_like(later.entry.mask, &later.pattern, &r))
             });
             if !again {
-                latest.entry(warp).or_insert(link.record);
+                latest.entry(kept.entry.of_warp()).or_insert(kept);
                 readers.push(link.record);
             }
         }

@@ -17,7 +17,7 @@ use super::Launch;
 use super::clock::Know;
 use super::shadow::{Cell, Entry, Key, Path, WORD};
 use super::thread::LaneKnow;
-use crate::abi::{LANES, Record};
+use crate::abi::{Record, lanes};
 use crate::finding::AccessClass;
 
 /// Words of a page.
@@ -109,7 +109,7 @@ impl Quiet {
     pub(super) fn begin<'n>(&mut self, now: &'n Now<'n>) -> Option<(Pass<'n>, Spans)> {
         let pattern = Pattern::of(now.record, now.bytes);
         let spans = spans(now.record, &pattern, now.class != AccessClass::Read, &mut self.spans)?;
-        let id = self.records.add(now.entry, now.class, now.element, pattern, now.record);
+        let id = self.records.keep(now, pattern);
         // The pass itself holds the record while it lasts.
         self.records.hold(id, 1);
         let none = (0, Order::All);
@@ -223,17 +223,16 @@ impl Quiet {
         let added = pass.added.1;
         page.readers[run].fill(added);
         self.links.hold(added, count);
-        if chain != 0 {
-            self.links.release(chain, count, &mut self.records);
-            // The number of a chain that is gone may come back as another's.
-            pass.added.0 = if self.links.is_held(chain) { chain } else { Id::MAX };
+        if self.links.release(chain, count, &mut self.records) {
+            // Its number may come back as another chain's.
+            pass.added.0 = Id::MAX;
         }
     }
 
     /// Whether the present read may take the place of an earlier one.
     fn reads_again(&self, pass: &Pass<'_>, earlier: Id, bytes: u16) -> bool {
         let (Some(kept), entry) = (self.records.get(earlier), &pass.now.entry) else { return false };
-        if !kept.of_warp(entry) || (entry.path == Path::ReadOnly && kept.entry.path != Path::ReadOnly) {
+        if !kept.entry.same_warp(entry) || !entry.path.stands_for(kept.entry.path) {
             return false;
         }
         kept.is_like(entry.mask, &pass.pattern, pass.now.record)
@@ -293,10 +292,8 @@ impl Quiet {
         page.writers[run.clone()].fill(pass.id);
         let read = if stays { before & WRITTEN << READ_SHIFT } else { 0 };
         page.state[run.clone()].fill(state | read);
-        if writer != 0 {
-            self.records.release(writer, count);
-        }
-        if chain != 0 && !stays {
+        self.records.release(writer, count);
+        if !stays {
             page.readers[run].fill(0);
             self.links.release(chain, count, &mut self.records);
         }
@@ -338,8 +335,8 @@ impl Quiet {
     fn order(&self, pass: &Pass<'_>, kept: &Kept) -> Order {
         let (earlier, entry) = (&kept.entry, &pass.now.entry);
         if earlier.launch != entry.launch {
-            let after = pass.now.launch.and_then(|launch| launch.after.get(earlier.launch as usize));
-            return if after.copied().unwrap_or(false) { Order::All } else { Order::Open };
+            let after = pass.now.launch.is_some_and(|launch| launch.follows(earlier.launch));
+            return if after { Order::All } else { Order::Open };
         }
         if earlier.path == Path::ReadOnly || entry.path == Path::ReadOnly {
             return Order::Open;
@@ -347,7 +344,7 @@ impl Quiet {
         if self.is_known(pass, kept) {
             return Order::All;
         }
-        if !kept.of_warp(entry) {
+        if !earlier.same_warp(entry) {
             return Order::Open;
         }
         let same = kept.is_like(entry.mask, &pass.pattern, pass.now.record) && !pass.pattern.is_one_place();
@@ -358,9 +355,9 @@ impl Quiet {
         self.records.get(writer).is_some_and(|kept| is_before(pass, kept, word))
     }
 
-    fn chain_is_before(&self, pass: &mut Pass<'_>, chain: Id, word: u64) -> bool {
-        let records = || self.links.chain(chain).map(|link| self.records.get(link.record));
-        records().all(|kept| {
+    fn chain_is_before(&self, pass: &Pass<'_>, chain: Id, word: u64) -> bool {
+        self.links.chain(chain).all(|link| {
+            let kept = self.records.get(link.record);
             kept.is_some_and(|kept| self.order(pass, kept) == Order::All || is_before(pass, kept, word))
         })
     }
@@ -369,7 +366,7 @@ impl Quiet {
     fn stores_twice(&self, pass: &Pass<'_>, writer: Id, state: u16) -> Twice {
         let Some(kept) = self.records.get(writer) else { return Twice::No };
         let (earlier, entry) = (&kept.entry, &pass.now.entry);
-        if !kept.of_warp(entry) || earlier.interval != entry.interval {
+        if !earlier.same_warp(entry) || earlier.interval != entry.interval {
             return Twice::No;
         }
         if !kept.is_like(entry.mask, &pass.pattern, pass.now.record) {
@@ -394,8 +391,8 @@ impl Quiet {
         let (before, after) = (record.lanes_by_rank(), pass.now.record.lanes_by_rank());
         let earlier = kept.pattern.ranks_at(&record, word);
         let later = pass.pattern.ranks_at(pass.now.record, word);
-        ranks(earlier).any(|a| {
-            ranks(later).any(|b| {
+        lanes(earlier).any(|a| {
+            lanes(later).any(|b| {
                 before[a] == after[b]
                     && (state & TWICE != 0 || record.written(a) != pass.now.record.written(b))
             })
@@ -443,29 +440,25 @@ enum Twice {
     ByWord,
 }
 
-fn ranks(mask: u32) -> impl Iterator<Item = usize> {
-    (0..LANES).filter(move |rank| mask >> rank & 1 != 0)
-}
-
 /// Whether program order puts those lanes of an earlier record of the warp that touch a word before those that touch it now.
 fn is_before(pass: &Pass<'_>, kept: &Kept, word: u64) -> bool {
     let Some(record) = kept.record() else { return false };
-    let lanes = |record: &Record<'_>, pattern: &Pattern| {
+    let touching = |record: &Record<'_>, pattern: &Pattern| {
         let by_rank = record.lanes_by_rank();
-        ranks(pattern.ranks_at(record, word)).fold(0u32, |lanes, rank| lanes | 1 << by_rank[rank])
+        lanes(pattern.ranks_at(record, word)).fold(0u32, |all, rank| all | 1 << by_rank[rank])
     };
-    let earlier = lanes(&record, &kept.pattern);
-    let now = lanes(pass.now.record, &pass.pattern);
-    kept.of_warp(&pass.now.entry) && (earlier == 0 || (now.is_power_of_two() && earlier == now))
+    let earlier = touching(&record, &kept.pattern);
+    let now = touching(pass.now.record, &pass.pattern);
+    kept.entry.same_warp(&pass.now.entry) && (earlier == 0 || (now.is_power_of_two() && earlier == now))
 }
 
 /// Puts an access into a cell that holds nothing ordered before it.
 fn put(cell: &mut Cell, kept: &Kept, word: u64, twice: bool) {
     let Some(record) = kept.record() else { return };
-    let lanes = record.lanes_by_rank();
+    let by_rank = record.lanes_by_rank();
     let element = u64::from(kept.element.max(1));
     let writes = kept.class != AccessClass::Read;
-    for rank in ranks(kept.pattern.ranks_at(&record, word)) {
+    for rank in lanes(kept.pattern.ranks_at(&record, word)) {
         let first = record.a(rank);
         for start in (0..u64::from(kept.pattern.bytes) / element).map(|at| first + at * element) {
             let relative = start.wrapping_sub(word * WORD).cast_signed();
@@ -481,7 +474,7 @@ fn put(cell: &mut Cell, kept: &Kept, word: u64, twice: bool) {
                 bytes: kept.element,
             };
             let value = if writes && !twice { record.written(rank) } else { None };
-            let _ = cell.add(key, Entry { mask: 1 << lanes[rank], value, ..kept.entry }, |_| 0);
+            let _ = cell.add(key, Entry { mask: 1 << by_rank[rank], value, ..kept.entry }, |_| 0);
         }
     }
 }

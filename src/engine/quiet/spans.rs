@@ -1,6 +1,6 @@
 //! Which bytes the lanes of a record touch.
 
-use crate::abi::{PEER, Record, Tagged};
+use crate::abi::{LANES, PEER, Record, Tagged, progression};
 use crate::engine::shadow::WORD;
 
 /// What tells whether two records touch the same bytes by the same lanes, and lets one find the lanes of a byte.
@@ -20,15 +20,9 @@ impl Pattern {
         }
         // The values may be what is no progression.
         let (all, lanes) = record.all_a();
-        let (first, second) = (all[0], all[1]);
-        let step = second.wrapping_sub(first);
-        let mut expected = first;
-        let mut off = 0;
-        for a in all.iter().take(lanes) {
-            off |= a ^ expected;
-            expected = expected.wrapping_add(step);
-        }
-        Self { first, stride: (off == 0 && lanes > 1).then_some(step.cast_signed()), bytes }
+        let ranks = u32::MAX.checked_shr(LANES as u32 - lanes as u32).unwrap_or(0);
+        let stride = progression(ranks, &all).map(|(_, stride)| stride.into());
+        Self { first: all[0], stride, bytes }
     }
 
     /// Whether all lanes are at one place.

@@ -57,6 +57,7 @@ impl Hints<'_> {
         Self { changes: &[], own: None, wanted: &[], guess }
     }
 
+    /// Whether other operations have no say.
     fn is_none(&self) -> bool {
         self.changes.is_empty() && self.wanted.is_empty()
     }
@@ -115,40 +116,24 @@ impl Orderer {
         hints: Hints<'_>,
     ) -> Ranks {
         let mut order = Ranks::new();
-        let mut pending: SmallVec<[u8; 32]> = SmallVec::new();
+        let mut pending = Ranks::new();
         for (rank, lane) in record.lanes().enumerate() {
             if lanes >> lane & 1 != 0 {
                 pending.push(rank as u8);
             }
         }
         if hints.is_none() && access.kind != AccessKind::Store && pending.len() > 1 {
-            self.by_places(access, record, &pending, hints, &mut order);
+            // Where no other operation has a say, lanes at different places do not concern each other.
+            let (all, _) = record.all_a();
+            let address = |rank: &u8| all[usize::from(*rank) & 31];
+            pending.sort_by_key(address);
+            for lanes in pending.chunk_by(|a, b| address(a) == address(b)) {
+                self.run_lanes(access, record, lanes.into(), hints, &mut order);
+            }
             return order;
         }
-        self.run_lanes(access, record, &mut pending, hints, &mut order);
+        self.run_lanes(access, record, pending, hints, &mut order);
         order
-    }
-
-    /// The same place by place, where no other operation has a say: lanes at different places do not concern each other.
-    fn by_places(
-        &mut self,
-        access: &Access,
-        record: &Record<'_>,
-        pending: &[u8],
-        hints: Hints<'_>,
-        order: &mut Ranks,
-    ) {
-        let (all, _) = record.all_a();
-        let address = |rank: u8| all[usize::from(rank) & 31];
-        let mut left: SmallVec<[u8; 32]> = SmallVec::from_slice(pending);
-        left.sort_unstable_by_key(|rank| (address(*rank), *rank));
-        let mut at = 0;
-        while let Some(first) = left.get(at) {
-            let same = left.iter().skip(at).take_while(|rank| address(**rank) == address(*first)).count();
-            let mut lanes: SmallVec<[u8; 32]> = left.iter().skip(at).take(same).copied().collect();
-            self.run_lanes(access, record, &mut lanes, hints, order);
-            at += same;
-        }
     }
 
     /// Takes lanes that can act from those pending, one after the other.
@@ -156,11 +141,11 @@ impl Orderer {
         &mut self,
         access: &Access,
         record: &Record<'_>,
-        pending: &mut SmallVec<[u8; 32]>,
+        mut pending: Ranks,
         hints: Hints<'_>,
         order: &mut Ranks,
     ) {
-        while let Some(index) = self.next_lane(access, record, pending, hints) {
+        while let Some(index) = self.next_lane(access, record, &pending, hints) {
             let rank = pending.remove(index);
             let rank_index = usize::from(rank);
             // A failed compare-and-swap and a load leave the value as it was.

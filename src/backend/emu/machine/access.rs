@@ -4,12 +4,12 @@ use super::common::simple;
 use super::place::{View, locate, misaligned, tagged};
 use super::warp::{Group, Warp};
 use super::{Block, Core, Halt};
-use crate::abi::{LANES, Lanes, packed_value};
+use crate::abi::{LANES, Lanes, lanes, packed_value};
 use crate::backend::FaultKind;
 use crate::backend::emu::image::{Address, Atomic, LoggedSite, Transfer, Values};
 use crate::backend::emu::memory::Refused;
 use crate::backend::emu::record::Recorder;
-use crate::backend::emu::regs::{Src, lanes};
+use crate::backend::emu::regs::Src;
 use crate::backend::emu::types::{extend, low};
 
 #[inline]

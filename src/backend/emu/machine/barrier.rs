@@ -4,7 +4,7 @@
 
 use super::warp::{State, Warp};
 use super::{Block, Core, Halt, by_value, is_arrive};
-use crate::abi::barrier_word;
+use crate::abi::{barrier_word, lanes};
 use crate::backend::FaultKind;
 use crate::backend::emu::image::{BarrierOp, Code, LoggedSite, ReduceOutput};
 
@@ -150,7 +150,7 @@ impl Core<'_> {
                         ReduceOutput::Popc(dst) => {
                             if let Some(slot) = dst.0 {
                                 let row = &mut file[(group.base + slot) as usize];
-                                for lane in crate::backend::emu::regs::lanes(group.mask) {
+                                for lane in lanes(group.mask) {
                                     row[lane] = u64::from(done.popc);
                                 }
                             }

@@ -2,11 +2,11 @@
 
 use super::warp::{Frame, Group, Warp};
 use super::{Block, Core, Halt, by_value};
-use crate::abi::LANES;
+use crate::abi::{LANES, lanes};
 use crate::backend::FaultKind;
 use crate::backend::emu::image::{Builtin, Call, Code, LoggedSite, Slot, Target};
 use crate::backend::emu::memory::{CODE_STRIDE, CODE_WINDOW, Kind};
-use crate::backend::emu::regs::{Src, lanes};
+use crate::backend::emu::regs::Src;
 use crate::backend::emu::types::low;
 
 /// Calls above a kernel.

@@ -7,11 +7,10 @@ use smallvec::SmallVec;
 use super::place::{Place, locate};
 use super::warp::{Group, State, Warp};
 use super::{Block, Core, Halt, Machine};
-use crate::abi::SHARED_OFFSET;
+use crate::abi::{SHARED_OFFSET, lanes};
 use crate::backend::Stop;
 use crate::backend::emu::image::{Address, Code, Op, Values};
 use crate::backend::emu::memory::{CONST_BASE, GLOBAL_BASE};
-use crate::backend::emu::regs::lanes;
 use crate::backend::emu::schedule::{Arrival, Touch, Turn};
 use crate::isa::BarrierKind;
 

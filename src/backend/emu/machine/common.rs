@@ -4,11 +4,11 @@
 use super::access::operand;
 use super::place::{Place, locate};
 use super::warp::{Group, Warp};
-use crate::abi::{LANES, Lanes};
+use crate::abi::{LANES, Lanes, lanes};
 use crate::backend::emu::image::{Transfer, Values};
 use crate::backend::emu::memory::Memory;
 use crate::backend::emu::record::Recorder;
-use crate::backend::emu::regs::{Dst, lanes};
+use crate::backend::emu::regs::Dst;
 use crate::backend::emu::special::Position;
 use crate::backend::emu::types::extend;
 

@@ -3,8 +3,8 @@
 
 use super::warp::{Group, State, Warp};
 use super::{Block, Core, Halt, by_value};
+use crate::abi::lanes;
 use crate::backend::emu::image::{Code, ConvergeOp, LoggedSite, Met};
-use crate::backend::emu::regs::lanes;
 
 impl Warp {
     /// Lanes that wait in this state.

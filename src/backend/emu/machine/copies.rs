@@ -10,10 +10,9 @@ use rustc_hash::FxHashMap;
 
 use super::access::{halt, read, write};
 use super::{Block, Core, Halt};
-use crate::abi::{LANES, Lanes, SHARED_OFFSET};
+use crate::abi::{LANES, Lanes, SHARED_OFFSET, lanes};
 use crate::backend::emu::image::{Code, CopySource};
 use crate::backend::emu::memory::Refused;
-use crate::backend::emu::regs::lanes;
 use crate::backend::emu::special::RANK_SHIFT;
 use crate::isa::{GroupKind, GroupOp};
 

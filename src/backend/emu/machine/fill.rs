@@ -5,10 +5,10 @@ use super::access::halt;
 use super::place::{View, locate, tagged};
 use super::warp::Warp;
 use super::{Block, Core, Halt};
+use crate::abi::lanes;
 use crate::backend::FaultKind;
 use crate::backend::emu::image::{FillOp, LoggedSite};
 use crate::backend::emu::memory::Refused;
-use crate::backend::emu::regs::lanes;
 
 /// What `discard` covers.
 const LINE: u64 = 128;

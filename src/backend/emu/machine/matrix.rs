@@ -5,9 +5,9 @@ use super::access::{halt, operand, read, write};
 use super::place::{View, locate, misaligned, tagged};
 use super::warp::{Group, State, Warp};
 use super::{Block, Core, Halt};
-use crate::abi::Lanes;
+use crate::abi::{Lanes, lanes};
 use crate::backend::emu::image::{LoggedSite, MatrixOp, TileOp, Values};
-use crate::backend::emu::regs::{Dst, Src, lanes};
+use crate::backend::emu::regs::{Dst, Src};
 use crate::backend::emu::types::low;
 
 /// Bytes of a row of a small matrix.

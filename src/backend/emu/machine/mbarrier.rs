@@ -3,12 +3,11 @@
 use super::access::halt;
 use super::place::{Place, locate, misaligned, tagged, within};
 use super::{Block, Core, Halt};
-use crate::abi::{LANES, mbarrier_word};
+use crate::abi::{LANES, lanes, mbarrier_word};
 use crate::backend::FaultKind;
 use crate::backend::emu::image::{LoggedSite, MbarrierAction, MbarrierCode, Space};
 use crate::backend::emu::mbarrier::{Mbarrier, phase};
 use crate::backend::emu::memory::Refused;
-use crate::backend::emu::regs::lanes;
 use crate::backend::emu::types::low;
 
 /// Bytes of an mbarrier.

@@ -2,13 +2,12 @@
 
 use super::access::read;
 use super::cluster::Cluster;
-use crate::abi::{LANES, Lanes, PEER, SHARED_OFFSET, TAG_SHARED};
+use crate::abi::{LANES, Lanes, PEER, SHARED_OFFSET, TAG_SHARED, lanes};
 use crate::backend::FaultKind;
 use crate::backend::emu::image::Space;
 use crate::backend::emu::memory::{
     CONST_BASE, GLOBAL_BASE, LOCAL_WINDOW, Memory, PARAM_WINDOW, Refused, SHARED_WINDOW, WINDOW,
 };
-use crate::backend::emu::regs::lanes;
 use crate::backend::emu::special::{Position, RANK_SHIFT};
 
 /// Where an address leads.

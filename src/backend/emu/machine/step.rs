@@ -1,10 +1,10 @@
 //! Steps: one instruction of the program by one group of lanes, with the inserted code around it.
 
 use super::{Block, Core, Halt, State, Warp, by_value, is_boundary};
-use crate::abi::LANES;
+use crate::abi::{LANES, lanes};
 use crate::backend::FaultKind;
 use crate::backend::emu::image::{Code, Op, Part, StackOp};
-use crate::backend::emu::regs::{Regs, lanes};
+use crate::backend::emu::regs::Regs;
 use crate::backend::emu::special::Env;
 use crate::isa::ClusterBarrier;
 

@@ -5,9 +5,8 @@ use super::access::operand;
 use super::place::{Place, View, locate};
 use super::warp::Group;
 use super::{Block, Core};
-use crate::abi::{LANES, Lanes};
+use crate::abi::{LANES, Lanes, lanes};
 use crate::backend::emu::image::{Atomic, LoggedSite, Transfer, Values};
-use crate::backend::emu::regs::lanes;
 use crate::backend::emu::types::{extend, low};
 use crate::backend::emu::weak::{Place as Where, Thread};
 

@@ -4,10 +4,11 @@
 
 use super::super::decode::{Bad, Cx};
 use super::super::image::{Code, MatrixOp, Space, TileOp, Values};
-use super::super::regs::{Dst, Regs, Src, lanes};
+use super::super::regs::{Dst, Regs, Src};
 use super::super::types::{Ty, extend, low};
 use super::float::{Round, canonical};
 use super::{asynchronous, half};
+use crate::abi::lanes;
 use crate::isa::{self, Effect, Tile};
 
 /// Elements of the largest operand: 32 by 16.

@@ -3,9 +3,10 @@
 
 use super::super::decode::{Bad, Cx};
 use super::super::image::{Code, ConvergeOp, Exchange, Met};
-use super::super::regs::{Regs, Src, lanes};
+use super::super::regs::{Regs, Src};
 use super::super::types::{Ty, extend, low};
 use super::compute;
+use crate::abi::lanes;
 use crate::ptx::ast::Operand;
 
 fn converge(
