@@ -47,10 +47,9 @@ mod size {
             Statement::Registers(r) => r.names.capacity() * size_of::<(Word<'_>, Option<u32>)>(),
             Statement::Instruction(i) => {
                 // A list that is not in place has at most twice the room that it needs.
-                let (modifiers, operands) = (i.modifiers.len(), i.operands.len());
+                let operands = i.operands.len();
                 let heap = |length, inline, each| if length > inline { 2 * length * each } else { 0 };
                 i.guard.iter().count() * size_of::<Guard<'_>>()
-                    + heap(modifiers, 3, size_of::<Word<'_>>())
                     + heap(operands, 4, size_of::<Operand<'_>>())
                     + i.operands.iter().map(operand).sum::<usize>()
             }

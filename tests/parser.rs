@@ -98,7 +98,7 @@ impl Walk<'_> {
                     inside(span, block.span);
                     self.word(&instruction.opcode, span);
                     instruction.guard.iter().for_each(|guard| self.word(&guard.register, guard.span));
-                    instruction.modifiers.iter().for_each(|word| self.word(word, span));
+                    instruction.modifiers.iter().for_each(|word| self.word(&word, span));
                     instruction.operands.iter().for_each(|operand| self.operand(operand, span));
                     in_order(&instruction.operands.iter().map(Operand::span).collect::<Vec<_>>());
                     span

@@ -179,8 +179,7 @@ fn unknown<'a>(
     known: &[&str],
     also: impl Fn(&str) -> bool,
 ) -> Option<Word<'a>> {
-    let is_known = |word: &&Word<'a>| !(known.contains(&word.text) || also(word.text));
-    instruction.modifiers.iter().find(is_known).copied()
+    instruction.modifiers.iter().find(|word| !(known.contains(&word.text) || also(word.text)))
 }
 
 /// `cp...`
@@ -285,7 +284,7 @@ fn bulk<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         let vector = operands.get(mbarrier + 1).is_some_and(|o| matches!(o, Operand::Vector(..)));
         at(mbarrier + 1 + usize::from(vector))
     });
-    let element = instruction.modifiers.iter().rev().find_map(|word| type_bytes(word.text)).unwrap_or(0);
+    let element = instruction.modifiers.iter().filter_map(|word| type_bytes(word.text)).last().unwrap_or(0);
     let copy = AsyncCopy {
         bulk: true,
         from: Some(from),
@@ -335,7 +334,7 @@ pub(super) fn remote<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
     if !operands.first().is_some_and(is_address) || !operands.get(2).is_some_and(is_address) {
         return certain(Effect::Unknown);
     }
-    let element = instruction.modifiers.iter().rev().find_map(|word| type_bytes(word.text)).unwrap_or(0);
+    let element = instruction.modifiers.iter().filter_map(|word| type_bytes(word.text)).last().unwrap_or(0);
     let count = match operands.get(1) {
         Some(Operand::Vector(items, _)) => items.len() as u32,
         _ => 1,

@@ -222,7 +222,7 @@ fn access<'a>(instruction: &Instruction<'a>, kind: AccessKind) -> Classified<'a>
                 "v4" => access.count *= 4,
                 "v8" => access.count *= 8,
                 _ if is_hint(text) => {}
-                _ => unknown = unknown.or(Some(*word)),
+                _ => unknown = unknown.or(Some(word)),
             }
         }
     }
@@ -251,7 +251,7 @@ fn fence<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
             text if text.starts_with("sync_restrict") => return unordered("a restricted fence"),
             text => match scope_of(text) {
                 Some(found) => scope = Some(found),
-                None => unknown = unknown.or(Some(*word)),
+                None => unknown = unknown.or(Some(word)),
             },
         }
     }
@@ -298,7 +298,7 @@ fn barrier<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         Effect::Barrier(Barrier { kind, id: 0, count: (operands > 1).then_some(1) })
     };
     let known = ["cta", "sync", "arrive", "red", "aligned", "popc", "and", "or", "u32", "pred"];
-    let unknown = instruction.modifiers.iter().find(|word| !known.contains(&word.text)).copied();
+    let unknown = instruction.modifiers.iter().find(|word| !known.contains(&word.text));
     Classified { effect, unknown }
 }
 

@@ -2,7 +2,7 @@
 //! it means is the `isa` table's business. Every node has the span of its source text, and names borrow from
 //! that text, so that the text itself stays the one truth for printing and rewriting.
 
-use super::List;
+use super::{List, Modifiers};
 use crate::span::Span;
 
 /// A piece of source text with its place.
@@ -300,15 +300,24 @@ pub struct Instruction<'a> {
     pub guard: Option<Box<Guard<'a>>>,
     /// The word before the first dot: `ld`, `cp`, `mbarrier`.
     pub opcode: Word<'a>,
-    /// The dot words after it, without their dots; a word may hold `::`.
-    pub modifiers: List<Word<'a>, 3>,
+    /// The dot words after it.
+    pub modifiers: Modifiers<'a>,
     /// The operands in order. A call's parenthesised lists are `Operand::List`.
-    pub operands: List<Operand<'a>, 4>,
+    pub operands: List<Operand<'a>>,
     /// From the guard to the `;`, which is inside.
     pub span: Span,
 }
 
 impl<'a> Instruction<'a> {
+    /// What is filled in where it stands, as it is large to move.
+    pub(super) const BLANK: Self = Self {
+        guard: None,
+        opcode: Word { text: "", span: Span { start: 0, end: 0 } },
+        modifiers: Modifiers::new("", 0),
+        operands: List::new([Operand::BLANK, Operand::BLANK, Operand::BLANK, Operand::BLANK]),
+        span: Span { start: 0, end: 0 },
+    };
+
     /// Whether a modifier was written.
     pub fn has(&self, modifier: &str) -> bool {
         self.modifiers.iter().any(|word| word.text == modifier)
@@ -326,8 +335,8 @@ impl<'a> Instruction<'a> {
 
     /// The span of opcode, modifiers and operands, without guard and `;`.
     pub fn core_span(&self) -> Span {
-        let end = self.operands.last().map(|o| o.span()).or(self.modifiers.last().map(|m| m.span));
-        self.opcode.span.to(end.unwrap_or(self.opcode.span))
+        let end = self.operands.last().map_or(self.modifiers.span(), Operand::span);
+        self.opcode.span.to(end)
     }
 }
 
@@ -360,11 +369,14 @@ pub enum Operand<'a> {
 
 impl Default for Operand<'_> {
     fn default() -> Self {
-        Self::F32(0, Span::default())
+        Self::BLANK
     }
 }
 
 impl Operand<'_> {
+    /// What stands where no operand is yet.
+    pub(super) const BLANK: Self = Self::F32(0, Span { start: 0, end: 0 });
+
     /// Where it stands.
     pub fn span(&self) -> Span {
         match self {

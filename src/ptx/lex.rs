@@ -12,6 +12,8 @@ use nom::error::{Error, ErrorKind};
 use nom::sequence::preceded;
 use nom::{Err, IResult, Parser};
 
+use super::eight::Eight;
+
 type Lexed<'a, T = &'a str> = IResult<&'a str, T>;
 
 /// What a byte can be part of.
@@ -33,11 +35,12 @@ const CLASSES: [u8; 256] = {
     }
     classes
 };
-const NAME: u8 = 1;
-const WORD: u8 = 2;
+pub(super) const NAME: u8 = 1;
+pub(super) const WORD: u8 = 2;
 const NAME_START: u8 = 4;
 
-fn is(byte: u8, class: u8) -> bool {
+#[inline]
+pub(super) fn is(byte: u8, class: u8) -> bool {
     CLASSES[usize::from(byte)] & class != 0
 }
 
@@ -163,30 +166,57 @@ pub(super) enum Number {
 /// Any literal number without a sign.
 #[inline]
 pub(super) fn number(input: &str) -> Lexed<'_, Number> {
-    small(input).or_else(|_| any_number(input))
+    match usual_number(input.as_bytes()) {
+        Some((number, length)) => split(input, length).map(|(rest, _)| (rest, number)),
+        None => any_number(input),
+    }
 }
 
 fn any_number(input: &str) -> Lexed<'_, Number> {
     alt((float_bits, decimal_float, integer)).parse(input)
 }
 
-/// A decimal of a few digits, as most are.
+/// A number as most are, with its length, and nothing behind it that could be of it.
 #[inline]
-fn small(input: &str) -> Lexed<'_, Number> {
-    let bytes = input.as_bytes();
-    let mut number = 0u64;
-    let mut at = 0;
-    while let Some(digit) = bytes.get(at).filter(|byte| byte.is_ascii_digit()) {
-        number = number * 10 + u64::from(digit - b'0');
-        at += 1;
-        if at > 18 {
-            return Err(Err::Error(Error::new(input, ErrorKind::Digit)));
+pub(super) fn usual_number(bytes: &[u8]) -> Option<(Number, usize)> {
+    let eight = |at| Eight::at(bytes, at);
+    let start = eight(0)?;
+    let (number, length) = match start.digits().leading() {
+        0 => return None,
+        1 if start.starts_with(b'0') => match bytes.get(1) {
+            Some(b'f' | b'F') => (Number::F32(eight(2)?.hexadecimal()?), 10),
+            Some(b'd' | b'D') => {
+                let (high, low) = (eight(2)?.hexadecimal()?, eight(10)?.hexadecimal()?);
+                (Number::F64(u64::from(high) << 32 | u64::from(low)), 18)
+            }
+            Some(b'x' | b'X') => hexadecimal(bytes)?,
+            _ => (Number::Int(0), 1),
+        },
+        // What is octal is not decimal.
+        _ if start.starts_with(b'0') => return None,
+        8 => {
+            let more = eight(8)?;
+            let length = more.digits().leading();
+            let scale = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000].get(length)?;
+            let low = if length > 0 { more.decimal(length) } else { 0 };
+            (Number::Int((start.decimal(8) * scale + low).into()), 8 + length)
         }
+        length => (Number::Int(start.decimal(length).into()), length),
+    };
+    let unsigned = matches!((number, bytes.get(length)), (Number::Int(_), Some(b'u' | b'U')));
+    let length = length + usize::from(unsigned);
+    let more = bytes.get(length).is_some_and(|byte| is(*byte, NAME) || *byte == b'.');
+    (!more).then_some((number, length))
+}
+
+/// A number in base 16 that fits into 64 bits.
+fn hexadecimal(bytes: &[u8]) -> Option<(Number, usize)> {
+    let (mut number, mut at) = (0u64, 2);
+    while let Some(digit) = bytes.get(at).and_then(|byte| char::from(*byte).to_digit(16)) {
+        number = number << 4 | u64::from(digit);
+        at += 1;
     }
-    let octal = at > 1 && bytes.first() == Some(&b'0');
-    let more = bytes.get(at).is_some_and(|byte| is(*byte, NAME) || *byte == b'.');
-    let (rest, _) = split(input, if octal || more { 0 } else { at })?;
-    Ok((rest, Number::Int(number.into())))
+    (3..=18).contains(&at).then(|| (Number::Int(number.into()), at))
 }
 
 fn float_bits(input: &str) -> Lexed<'_, Number> {

@@ -3,49 +3,61 @@
 use std::fmt::{self, Debug};
 use std::ops::Deref;
 
-/// Up to `N` items in place; more on the heap. It is read as a slice.
+/// Up to four items in place; more on the heap. It is read as a slice.
 ///
 /// (`SmallVec` would do, were it not invariant: a tree that borrows its text has to be free to shorten that borrow.)
 #[derive(Clone)]
-pub struct List<T, const N: usize>(Repr<T, N>);
+pub struct List<T>(Repr<T>);
 
 #[derive(Clone)]
-enum Repr<T, const N: usize> {
-    /// The first so many of these; the others are defaults.
-    Few(u8, [T; N]),
+enum Repr<T> {
+    /// The first so many of these; the others are blank.
+    Few(u8, [T; 4]),
     Many(Vec<T>),
 }
 
-impl<T: Default, const N: usize> List<T, N> {
-    /// Adds an item at the end.
+impl<T> List<T> {
+    /// An empty list, given with what stands in places that are not used.
+    pub(super) const fn new(blanks: [T; 4]) -> Self {
+        Self(Repr::Few(0, blanks))
+    }
+
+    /// The place of the next item, blank as yet, which counts from now on; `None` if there is no room for it here.
     #[inline]
+    pub(super) fn next_place(&mut self) -> Option<&mut T> {
+        let Repr::Few(length, items) = &mut self.0 else { return None };
+        let place = items.get_mut(usize::from(*length))?;
+        *length += 1;
+        Some(place)
+    }
+}
+
+impl<T: Default> List<T> {
+    /// Adds an item at the end.
     pub fn push(&mut self, item: T) {
+        if let Some(place) = self.next_place() {
+            *place = item;
+            return;
+        }
         match &mut self.0 {
-            Repr::Few(length, items) => match items.get_mut(usize::from(*length)) {
-                Some(place) => {
-                    *place = item;
-                    *length += 1;
-                }
-                None => {
-                    let mut many = Vec::with_capacity(2 * N);
-                    many.extend(items.iter_mut().map(std::mem::take));
-                    many.push(item);
-                    self.0 = Repr::Many(many);
-                }
-            },
+            Repr::Few(_, items) => {
+                let mut many = Vec::with_capacity(2 * items.len());
+                many.extend(items.iter_mut().map(std::mem::take));
+                many.push(item);
+                self.0 = Repr::Many(many);
+            }
             Repr::Many(items) => items.push(item),
         }
     }
 }
 
-impl<T: Default, const N: usize> Default for List<T, N> {
-    #[inline]
+impl<T: Default> Default for List<T> {
     fn default() -> Self {
-        Self(Repr::Few(0, std::array::from_fn(|_| T::default())))
+        Self::new(std::array::from_fn(|_| T::default()))
     }
 }
 
-impl<T, const N: usize> Deref for List<T, N> {
+impl<T> Deref for List<T> {
     type Target = [T];
 
     #[inline]
@@ -57,7 +69,7 @@ impl<T, const N: usize> Deref for List<T, N> {
     }
 }
 
-impl<'l, T, const N: usize> IntoIterator for &'l List<T, N> {
+impl<'l, T> IntoIterator for &'l List<T> {
     type Item = &'l T;
     type IntoIter = std::slice::Iter<'l, T>;
 
@@ -66,7 +78,7 @@ impl<'l, T, const N: usize> IntoIterator for &'l List<T, N> {
     }
 }
 
-impl<T: Debug, const N: usize> Debug for List<T, N> {
+impl<T: Debug> Debug for List<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_list().entries(self.iter()).finish()
     }
@@ -78,8 +90,8 @@ mod tests {
 
     #[test]
     fn it_holds_more_than_fits_in_place() {
-        let mut list = List::<u8, 2>::default();
-        for item in 1..=5 {
+        let mut list = List::<u8>::default();
+        for item in 1..=9 {
             list.push(item);
             assert_eq!(*list, (1..=item).collect::<Vec<_>>()[..]);
         }

@@ -5,10 +5,12 @@
 
 pub mod ast;
 mod directives;
+mod eight;
 mod foreign;
 mod lex;
 mod lines;
 mod list;
+mod modifiers;
 mod names;
 mod parse;
 mod special;
@@ -16,6 +18,7 @@ mod special;
 pub use foreign::{Foreign, foreign};
 pub use lines::{InlineFrame, Line, LineTable, Place, SourceLoc};
 pub use list::List;
+pub use modifiers::{Modifiers, Words};
 pub use names::{NameError, check_names};
 pub use parse::{MAX_ERRORS, Parsed, SyntaxError, parse};
 

@@ -210,7 +210,9 @@ impl<'a> Parser<'a> {
                 return Ok(());
             }
             loop {
-                p.init_values(values)?;
+                if !p.quick_value(values) {
+                    p.init_values(values)?;
+                }
                 if p.eat(b',').is_none() {
                     break;
                 }

@@ -10,6 +10,7 @@ mod error;
 mod expr;
 mod item;
 mod operand;
+mod quick;
 mod statement;
 
 use super::ast::{Module, Word};
@@ -31,6 +32,11 @@ pub struct Parsed<'a> {
 
 /// Parses a PTX module.
 pub fn parse(text: &str) -> Parsed<'_> {
+    parse_by(text, true)
+}
+
+/// With or without the short ways of `quick`, which change nothing but the time.
+fn parse_by(text: &str, is_quick: bool) -> Parsed<'_> {
     let mut parser = Parser {
         text,
         pos: 0,
@@ -40,6 +46,7 @@ pub fn parse(text: &str) -> Parsed<'_> {
         more_errors: 0,
         unclosed_at: None,
         depth: 0,
+        is_quick,
     };
     let module = parser.module();
     Parsed { module, errors: parser.errors, more_errors: parser.more_errors }
@@ -66,6 +73,7 @@ struct Parser<'a> {
     /// Where the last missing `}` was reported, so that it is reported once for all scopes that it leaves open.
     unclosed_at: Option<usize>,
     depth: u32,
+    is_quick: bool,
 }
 
 impl<'a> Parser<'a> {

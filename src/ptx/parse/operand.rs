@@ -9,7 +9,7 @@ use crate::span::Span;
 impl<'a> Parser<'a> {
     /// Comma-separated operands up to `;`, which is left.
     #[inline]
-    pub(super) fn operands(&mut self, out: &mut List<Operand<'a>, 4>) -> Result<()> {
+    pub(super) fn operands(&mut self, out: &mut List<Operand<'a>>) -> Result<()> {
         if matches!(self.peek(), Some(b';' | b'}') | None) {
             return Ok(());
         }

@@ -3,7 +3,7 @@
 use super::error::Context;
 use super::{Parser, Result};
 use crate::ptx::ast::{Block, Directive, Guard, Instruction, Operand, Registers, Statement, Word};
-use crate::ptx::{List, lex};
+use crate::ptx::{List, Modifiers, lex};
 use crate::span::Span;
 
 /// Directives that stand only at module scope: one in a body means that a `}` is missing before it.
@@ -28,6 +28,9 @@ impl<'a> Parser<'a> {
                     None => return Ok(p.unclosed(open, statements)),
                     Some(b'.') if p.at_module_only() => return Ok(p.unclosed(open, statements)),
                     _ => {}
+                }
+                if p.quick_statement(&mut statements) {
+                    continue;
                 }
                 let before = p.pos;
                 if p.statement(&mut statements).is_err() {
@@ -173,10 +176,10 @@ impl<'a> Parser<'a> {
         opcode: Word<'a>,
         out: &mut Vec<Statement<'a>>,
     ) -> Result<()> {
-        // It is read into its place, as it is large to move.
-        let (modifiers, operands, span) = (List::default(), List::default(), opcode.span);
-        out.push(Statement::Instruction(Instruction { guard, opcode, modifiers, operands, span }));
+        out.push(Statement::Instruction(Instruction::BLANK));
         let Some(Statement::Instruction(instruction)) = out.last_mut() else { return Ok(()) };
+        (instruction.guard, instruction.opcode) = (guard, opcode);
+        instruction.modifiers = Modifiers::new("", opcode.span.end);
         let read = self.words_and_operands(instruction);
         instruction.span = Span::new(start, self.end_of_last.max(start));
         if read.is_err() {
@@ -187,16 +190,17 @@ impl<'a> Parser<'a> {
 
     fn words_and_operands(&mut self, instruction: &mut Instruction<'a>) -> Result<()> {
         let opcode = instruction.opcode;
-        while self.eat(b'.').is_some() {
-            match self.take_word(lex::dot_word) {
-                Some(word) => instruction.modifiers.push(word),
-                None => {
-                    self.context = Context::Of("the opcode", opcode.text);
-                    return self.fail("a modifier after `.`");
-                }
-            }
-            // `ld.const[2].u32`, the banks of PTX 1: part of the text, not of the tree.
-            if self.is_next("[") && instruction.modifiers.last().is_some_and(|word| word.text == "const") {
+        let mut first = None;
+        while let Some(dot) = self.eat(b'.') {
+            let first = *first.get_or_insert(dot.start);
+            let Some(word) = self.take_word(lex::dot_word) else {
+                self.context = Context::Of("the opcode", opcode.text);
+                return self.fail("a modifier after `.`");
+            };
+            let text = self.slice(first as usize, word.span.end as usize);
+            instruction.modifiers = Modifiers::new(text, first);
+            // `ld.const[2].u32`, the banks of PTX 1: no word of its own.
+            if self.is_next("[") && word.text == "const" {
                 self.bank()?;
             }
         }
@@ -215,7 +219,7 @@ impl<'a> Parser<'a> {
 
     /// What may stand where a `;` was expected.
     #[cold]
-    fn without_semicolon(&mut self, operands: &mut List<Operand<'a>, 4>) -> Result<()> {
+    fn without_semicolon(&mut self, operands: &mut List<Operand<'a>>) -> Result<()> {
         // `call (ret), fn, (args)` and texture forms put lists side by side without a comma now and then.
         while self.peek() == Some(b'(') {
             self.operands(operands)?;

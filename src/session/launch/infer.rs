@@ -166,7 +166,7 @@ impl<'t> Flow<'t> {
                 instruction.operands.iter().filter_map(|o| self.of(o)).flatten().copied().collect();
             self.floats.extend(direct);
         }
-        let typed = instruction.modifiers.iter().rev().find_map(|m| element_type(m.text));
+        let typed = instruction.modifiers.iter().filter_map(|m| element_type(m.text)).last();
         match classify(instruction).effect {
             Effect::Access(access) if matches!(access.space, Space::Global | Space::Generic) => {
                 let address = instruction.operands.get(usize::from(access.address));

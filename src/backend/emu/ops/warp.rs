@@ -24,7 +24,7 @@ const NONE: Src = Src::Const(0);
 /// Instructions meet those of the same opcode and modifiers.
 fn class(cx: &Cx<'_, '_>) -> u32 {
     // FNV-1a over the words, which is stable and good enough to tell a few forms apart.
-    let words = std::iter::once(&cx.instruction.opcode).chain(&cx.instruction.modifiers);
+    let words = std::iter::once(cx.instruction.opcode).chain(&cx.instruction.modifiers);
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     words.flat_map(|word| word.text.bytes().chain([b'.'])).fold(0x811c_9dc5, step)
 }
