@@ -1,7 +1,7 @@
 //! Loads and stores. A weak one logs before it executes; a strong one between two tickets, with its value.
 
 use super::address::tagged;
-use super::code::Code;
+use super::code::{Code, Piece, Temp, line};
 use super::edit::Edits;
 use super::error::Result;
 use super::pass::{Pass, Values};
@@ -20,8 +20,8 @@ pub(super) fn place(
     code: &mut Code,
     space: Space,
     operand: u8,
-    skip: &str,
-) -> Result<Option<String>> {
+    skip: Temp,
+) -> Result<Option<Temp>> {
     match pass.operand(operand.into())? {
         Operand::Address(address) => tagged(code, pass.symbols, pass.target, space, address, skip),
         _ => Err(pass.fault("it has no address")),
@@ -57,7 +57,7 @@ fn strong(mut pass: Pass<'_, '_>, access: &Access) -> Result<()> {
 }
 
 /// The value that a store writes.
-fn stored(pass: &Pass<'_, '_>, code: &mut Code, access: &Access) -> Result<String> {
+fn stored(pass: &Pass<'_, '_>, code: &mut Code, access: &Access) -> Result<Temp> {
     let operand = pass.operand(usize::from(access.address) + 1)?;
     let ty = pass.ty()?;
     let values = elements(pass.symbols, operand, ty)?;
@@ -67,7 +67,7 @@ fn stored(pass: &Pass<'_, '_>, code: &mut Code, access: &Access) -> Result<Strin
 /// Gives elements that are thrown away a temporary, in the instruction too, so that they can be logged.
 pub(super) fn name_sinks(
     code: &mut Code,
-    values: &mut [Source],
+    values: &mut [Source<'_>],
     operand: &Operand<'_>,
     bits: u32,
     edits: &mut Edits,
@@ -81,8 +81,8 @@ pub(super) fn name_sinks(
             // There are no registers of 8 bits; loads may have wider ones.
             let bits = bits.max(16);
             let temp = code.temp(bit_type(bits));
-            edits.replace(item.span(), temp.clone());
-            *value = Source::Register(temp, bits);
+            edits.replace_with(item.span(), |out| temp.put(out));
+            *value = Source::Register(temp.into(), bits);
         }
     }
 }
@@ -90,10 +90,10 @@ pub(super) fn name_sinks(
 /// The frame of a strong access: address, ticket, the instruction, then the record.
 pub(super) struct Strong {
     pub(super) code: Code,
-    a: String,
-    before: String,
-    /// Set in lanes that log, where there may be others.
-    logs: Option<String>,
+    a: Temp,
+    before: Temp,
+    /// Whether there may be lanes that do not log.
+    is_partial: bool,
 }
 
 impl Strong {
@@ -116,54 +116,49 @@ impl Strong {
         pass: &mut Pass<'_, '_>,
         space: Space,
         operand: u8,
-        ticket: impl FnOnce(&mut Pass<'_, '_>, &mut Code) -> String,
+        ticket: impl FnOnce(&mut Pass<'_, '_>, &mut Code) -> Temp,
         more: impl FnOnce(&mut Pass<'_, '_>, &mut Code) -> Result<T>,
     ) -> Result<Option<(Self, T)>> {
-        let mut code = Code::default();
+        let mut code = pass.new_code();
         let skip = code.name();
         let partial = pass.instruction.guard.is_some() || space == Space::Generic;
         let logs = partial.then(|| code.temp("pred"));
-        if let Some(logs) = &logs {
-            code.line(format_args!("mov.pred {logs}, 0"));
+        if let Some(logs) = logs {
+            line!(code, "mov.pred ", logs, ", 0");
         }
-        pass.guard(&mut code, &skip);
-        let Some(a) = place(pass, &mut code, space, operand, &skip)? else { return Ok(None) };
-        if let Some(logs) = &logs {
-            code.line(format_args!("mov.pred {logs}, -1"));
+        pass.guard(&mut code, skip);
+        let Some(a) = place(pass, &mut code, space, operand, skip)? else { return Ok(None) };
+        if let Some(logs) = logs {
+            line!(code, "mov.pred ", logs, ", -1");
         }
         let extra = more(pass, &mut code)?;
         let before = ticket(pass, &mut code);
         if logs.is_some() {
-            code.label(&skip);
+            code.label(skip);
         }
         code.go_behind();
-        let strong = Self { code, a, before, logs };
-        Ok(Some((strong.skip_others(), extra)))
+        if let Some(logs) = logs {
+            line!(code, "@!", logs, " bra __ptxrace_end");
+        }
+        Ok(Some((Self { code, a, before, is_partial: logs.is_some() }, extra)))
     }
 
     /// The temporary with the tagged address.
-    pub(super) fn a(&self) -> &str {
-        &self.a
-    }
-
-    fn skip_others(mut self) -> Self {
-        if let Some(logs) = &self.logs {
-            self.code.line(format_args!("@!{logs} bra __ptxrace_end"));
-        }
-        self
+    pub(super) fn a(&self) -> Temp {
+        self.a
     }
 
     /// Lanes in which this predicate register is false log nothing.
     pub(super) fn only_if(&mut self, predicate: &str) {
-        self.code.line(format_args!("@!{predicate} bra __ptxrace_end"));
-        self.logs.get_or_insert_with(|| predicate.to_owned());
+        line!(self.code, "@!", predicate, " bra __ptxrace_end");
+        self.is_partial = true;
     }
 
     /// Writes the record and puts the code in.
-    pub(super) fn end(mut self, mut pass: Pass<'_, '_>, read: Option<String>, written: Option<String>) {
+    pub(super) fn end(mut self, mut pass: Pass<'_, '_>, read: Option<Temp>, written: Option<Temp>) {
         let values = Values { a: Some(self.a), read, written, before: Some(self.before) };
         pass.log(&mut self.code, &values);
-        if self.logs.is_some() {
+        if self.is_partial {
             self.code.label("__ptxrace_end");
         }
         pass.emit(self.code);

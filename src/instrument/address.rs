@@ -1,7 +1,7 @@
 //! The address of an access as a record wants it: with its space tag, and only for lanes whose memory can be shared.
 
 use super::Target;
-use super::code::Code;
+use super::code::{Code, Hex, Temp, line};
 use super::error::{InstrumentError, Result};
 use super::symbols::{Symbol, Symbols};
 use crate::abi::{PEER, SHARED_OFFSET, TAG_SHARED};
@@ -16,8 +16,8 @@ pub(super) fn tagged(
     target: Target,
     space: Space,
     address: &Address<'_>,
-    skip: &str,
-) -> Result<Option<String>> {
+    skip: Temp,
+) -> Result<Option<Temp>> {
     let symbol = address.base.map(|word| (word, symbols.get(word.text)));
     // A variable's space is known even where the instruction leaves it open.
     let space = match (space, symbol) {
@@ -37,20 +37,20 @@ pub(super) fn tagged(
     let mut offset = address.offset;
     match symbol {
         None => {
-            code.line(format_args!("mov.b64 {out}, {:#x}", offset));
+            line!(code, "mov.b64 ", out, ", ", Hex(offset as u64));
             offset = 0;
         }
         Some((word, Some(symbol @ Symbol::Register { .. }))) => match symbol.bits() {
-            Some(64) => code.line(format_args!("mov.b64 {out}, {}", word.text)),
+            Some(64) => line!(code, "mov.b64 ", out, ", ", word.text),
             Some(32) => {
                 // Narrow addresses wrap at their width.
                 let narrow = code.temp("b32");
-                code.line(format_args!("mov.b32 {narrow}, {}", word.text));
+                line!(code, "mov.b32 ", narrow, ", ", word.text);
                 if offset != 0 {
-                    code.line(format_args!("add.s32 {narrow}, {narrow}, {}", offset as i32));
+                    line!(code, "add.s32 ", narrow, ", ", narrow, ", ", offset as i32);
                     offset = 0;
                 }
-                code.line(format_args!("cvt.u64.u32 {out}, {narrow}"));
+                line!(code, "cvt.u64.u32 ", out, ", ", narrow);
             }
             _ => {
                 let what = "its address is in a register of neither 32 nor 64 bits".into();
@@ -58,7 +58,7 @@ pub(super) fn tagged(
             }
         },
         Some((word, Some(Symbol::Variable(_)))) => {
-            code.line(format_args!("mov.u64 {out}, {}", word.text));
+            line!(code, "mov.u64 ", out, ", ", word.text);
         }
         Some((word, None)) => {
             let what = format!("`{}` is neither a register nor a variable", word.text);
@@ -66,57 +66,57 @@ pub(super) fn tagged(
         }
     }
     if offset != 0 {
-        code.line(format_args!("add.s64 {out}, {out}, {offset}"));
+        line!(code, "add.s64 ", out, ", ", out, ", ", offset);
     }
     match space {
-        Space::Generic => generic(code, target, &out, skip),
-        Space::Shared => own(code, &out),
-        Space::SharedCluster => cluster(code, &out),
+        Space::Generic => generic(code, target, out, skip),
+        Space::Shared => own(code, out),
+        Space::SharedCluster => cluster(code, out),
         _ => {}
     }
     Ok(Some(out))
 }
 
 /// Tags an address of the own block's shared memory.
-pub(super) fn own(code: &mut Code, address: &str) {
-    code.line(format_args!("and.b64 {address}, {address}, {SHARED_OFFSET:#x}"));
-    code.line(format_args!("or.b64 {address}, {address}, {TAG_SHARED:#x}"));
+pub(super) fn own(code: &mut Code, address: Temp) {
+    line!(code, "and.b64 ", address, ", ", address, ", ", Hex(SHARED_OFFSET));
+    line!(code, "or.b64 ", address, ", ", address, ", ", Hex(TAG_SHARED));
 }
 
 /// Tags an address of the cluster's shared memory.
-fn cluster(code: &mut Code, address: &str) {
+fn cluster(code: &mut Code, address: Temp) {
     let (rank, of, peer, is_peer) = (code.temp("b32"), code.temp("b32"), code.temp("b64"), code.temp("pred"));
-    code.line(format_args!("mov.u32 {rank}, %cluster_ctarank"));
-    code.line(format_args!("cvt.u32.u64 {of}, {address}"));
-    code.line(format_args!("shr.u32 {of}, {of}, {}", SHARED_OFFSET.count_ones()));
-    code.line(format_args!("setp.ne.u32 {is_peer}, {of}, {rank}"));
-    code.line(format_args!("or.b64 {peer}, {address}, {:#x}", TAG_SHARED | PEER));
+    line!(code, "mov.u32 ", rank, ", %cluster_ctarank");
+    line!(code, "cvt.u32.u64 ", of, ", ", address);
+    line!(code, "shr.u32 ", of, ", ", of, ", ", SHARED_OFFSET.count_ones());
+    line!(code, "setp.ne.u32 ", is_peer, ", ", of, ", ", rank);
+    line!(code, "or.b64 ", peer, ", ", address, ", ", Hex(TAG_SHARED | PEER));
     own(code, address);
-    code.line(format_args!("selp.b64 {address}, {peer}, {address}, {is_peer}"));
+    line!(code, "selp.b64 ", address, ", ", peer, ", ", address, ", ", is_peer);
 }
 
 /// Decides by the address in `out`: private and read-only windows skip, the shared window gives a tagged offset.
-fn generic(code: &mut Code, target: Target, out: &str, skip: &str) {
+fn generic(code: &mut Code, target: Target, out: Temp, skip: Temp) {
     let (hidden, other) = (code.temp("pred"), code.temp("pred"));
-    code.line(format_args!("isspacep.local {hidden}, {out}"));
-    code.line(format_args!("isspacep.const {other}, {out}"));
-    code.line(format_args!("or.pred {hidden}, {hidden}, {other}"));
+    line!(code, "isspacep.local ", hidden, ", ", out);
+    line!(code, "isspacep.const ", other, ", ", out);
+    line!(code, "or.pred ", hidden, ", ", hidden, ", ", other);
     if target.has(70, (7, 7)) {
-        code.line(format_args!("isspacep.param {other}, {out}"));
-        code.line(format_args!("or.pred {hidden}, {hidden}, {other}"));
+        line!(code, "isspacep.param ", other, ", ", out);
+        line!(code, "or.pred ", hidden, ", ", hidden, ", ", other);
     }
-    code.line(format_args!("@{hidden} bra {skip}"));
+    line!(code, "@", hidden, " bra ", skip);
     let (offset, shared) = (code.temp("b64"), code.temp("pred"));
-    code.line(format_args!("isspacep.shared {shared}, {out}"));
-    code.line(format_args!("cvta.to.shared.u64 {offset}, {out}"));
-    own(code, &offset);
+    line!(code, "isspacep.shared ", shared, ", ", out);
+    line!(code, "cvta.to.shared.u64 ", offset, ", ", out);
+    own(code, offset);
     if target.has(90, (7, 8)) {
         // In a cluster, the shared memory of the other blocks has a window too.
         let peer = code.temp("b64");
-        code.line(format_args!("isspacep.shared::cluster {other}, {out}"));
-        code.line(format_args!("cvta.to.shared::cluster.u64 {peer}, {out}"));
-        code.line(format_args!("or.b64 {peer}, {peer}, {:#x}", TAG_SHARED | PEER));
-        code.line(format_args!("selp.b64 {out}, {peer}, {out}, {other}"));
+        line!(code, "isspacep.shared::cluster ", other, ", ", out);
+        line!(code, "cvta.to.shared::cluster.u64 ", peer, ", ", out);
+        line!(code, "or.b64 ", peer, ", ", peer, ", ", Hex(TAG_SHARED | PEER));
+        line!(code, "selp.b64 ", out, ", ", peer, ", ", out, ", ", other);
     }
-    code.line(format_args!("selp.b64 {out}, {offset}, {out}, {shared}"));
+    line!(code, "selp.b64 ", out, ", ", offset, ", ", out, ", ", shared);
 }

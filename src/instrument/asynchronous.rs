@@ -5,7 +5,7 @@
 //! where the phase was complete: a loop that polls gives one record.
 
 use super::access::{Strong, place};
-use super::code::Code;
+use super::code::{Code, Hex, Temp, line};
 use super::error::Result;
 use super::order::number;
 use super::pass::{Pass, Values};
@@ -50,20 +50,20 @@ pub(super) fn copy(pass: Pass<'_, '_>, copy: &AsyncCopy) -> Result<()> {
     })
 }
 
-fn zero(code: &mut Code) -> String {
+fn zero(code: &mut Code) -> Temp {
     let temp = code.temp("b64");
-    code.line(format_args!("mov.b64 {temp}, 0"));
+    line!(code, "mov.b64 ", temp, ", 0");
     temp
 }
 
 /// The value that an asynchronous store or reduction takes from registers.
-fn value(pass: &Pass<'_, '_>, code: &mut Code, copy: &AsyncCopy) -> Result<String> {
+fn value(pass: &Pass<'_, '_>, code: &mut Code, copy: &AsyncCopy) -> Result<Temp> {
     let (operand, ty) = (pass.operand(copy.source.into())?, pass.ty()?);
     packed(code, &elements(pass.symbols, operand, ty)?, ty.bits, operand.span())
 }
 
 /// Bytes that are read: at most what the operand says, or none where it is a predicate that holds.
-fn limited(pass: &Pass<'_, '_>, code: &mut Code, most: u32, operand: usize) -> Result<String> {
+fn limited(pass: &Pass<'_, '_>, code: &mut Code, most: u32, operand: usize) -> Result<Temp> {
     let operand = pass.operand(operand)?;
     let (name, negated) = match operand {
         Operand::Not(inner, _) => (inner.as_ref(), true),
@@ -74,44 +74,44 @@ fn limited(pass: &Pass<'_, '_>, code: &mut Code, most: u32, operand: usize) -> R
     {
         let bytes = code.temp("b64");
         let (holds, fails) = if negated { (most, 0) } else { (0, most) };
-        code.line(format_args!("selp.b64 {bytes}, {holds}, {fails}, {}", word.text));
+        line!(code, "selp.b64 ", bytes, ", ", holds, ", ", fails, ", ", word.text);
         return Ok(bytes);
     }
     let bytes = size(pass, code, operand)?;
-    code.line(format_args!("min.u64 {bytes}, {bytes}, {most}"));
+    line!(code, "min.u64 ", bytes, ", ", bytes, ", ", most);
     Ok(bytes)
 }
 
 /// An operand that is a number of bytes, of 32 or 64 bits.
-fn size(pass: &Pass<'_, '_>, code: &mut Code, operand: &Operand<'_>) -> Result<String> {
+fn size(pass: &Pass<'_, '_>, code: &mut Code, operand: &Operand<'_>) -> Result<Temp> {
     let from = source(pass.symbols, operand, B64)?;
-    let bits = match &from {
-        Source::Register(_, bits) => (*bits).min(64),
+    let bits = match from {
+        Source::Register(_, bits) => bits.min(64),
         _ => 64,
     };
-    wide(code, &from, bits, operand.span())
+    wide(code, from, bits, operand.span())
 }
 
 /// `abi::bulk_word`
-fn bulk_word(pass: &Pass<'_, '_>, code: &mut Code, copy: &AsyncCopy, skip: &str) -> Result<String> {
+fn bulk_word(pass: &Pass<'_, '_>, code: &mut Code, copy: &AsyncCopy, skip: Temp) -> Result<Temp> {
     let word = match copy.bytes {
         CopyBytes::Operand(operand) => size(pass, code, pass.operand(operand.into())?)?,
         _ => zero(code),
     };
-    code.line(format_args!("and.b64 {word}, {word}, {SHARED_OFFSET:#x}"));
+    line!(code, "and.b64 ", word, ", ", word, ", ", Hex(SHARED_OFFSET));
     if let Completion::Mbarrier(operand) = copy.completion
         && let Some(mbarrier) = place(pass, code, Space::Shared, operand, skip)?
     {
-        code.line(format_args!("and.b64 {mbarrier}, {mbarrier}, {SHARED_OFFSET:#x}"));
-        code.line(format_args!("shl.b64 {mbarrier}, {mbarrier}, {BULK_BITS}"));
-        code.line(format_args!("or.b64 {word}, {word}, {mbarrier}"));
+        line!(code, "and.b64 ", mbarrier, ", ", mbarrier, ", ", Hex(SHARED_OFFSET));
+        line!(code, "shl.b64 ", mbarrier, ", ", mbarrier, ", ", BULK_BITS);
+        line!(code, "or.b64 ", word, ", ", word, ", ", mbarrier);
     }
     if let Some(operand) = copy.multicast {
         let operand = pass.operand(operand.into())?;
         let mask = source(pass.symbols, operand, Type { name: "b16", bits: 16 })?;
-        let mask = wide(code, &mask, 16, operand.span())?;
-        code.line(format_args!("shl.b64 {mask}, {mask}, 48"));
-        code.line(format_args!("or.b64 {word}, {word}, {mask}"));
+        let mask = wide(code, mask, 16, operand.span())?;
+        line!(code, "shl.b64 ", mask, ", ", mask, ", 48");
+        line!(code, "or.b64 ", word, ", ", word, ", ", mask);
     }
     Ok(word)
 }
@@ -128,7 +128,7 @@ pub(super) fn mbarrier(mut pass: Pass<'_, '_>, mbarrier: &Mbarrier) -> Result<()
             MbarrierOp::Init { count } => Some(word(code, count)?),
             MbarrierOp::ExpectTx { bytes } | MbarrierOp::CompleteTx { bytes } => {
                 let bytes = word(code, bytes)?;
-                code.line(format_args!("shl.b64 {bytes}, {bytes}, 32"));
+                line!(code, "shl.b64 ", bytes, ", ", bytes, ", 32");
                 Some(bytes)
             }
             MbarrierOp::Arrive { count: Some(count), .. } => Some(word(code, count)?),
@@ -136,9 +136,9 @@ pub(super) fn mbarrier(mut pass: Pass<'_, '_>, mbarrier: &Mbarrier) -> Result<()
                 let one = zero(code);
                 if let Some(bytes) = expect {
                     let bytes = word(code, bytes)?;
-                    code.line(format_args!("shl.b64 {one}, {bytes}, 32"));
+                    line!(code, "shl.b64 ", one, ", ", bytes, ", 32");
                 }
-                code.line(format_args!("add.s64 {one}, {one}, 1"));
+                line!(code, "add.s64 ", one, ", ", one, ", 1");
                 Some(one)
             }
             MbarrierOp::Wait { phase, .. } => Some(size(pass, code, pass.operand(phase.into())?)?),
@@ -154,7 +154,7 @@ pub(super) fn mbarrier(mut pass: Pass<'_, '_>, mbarrier: &Mbarrier) -> Result<()
                 Source::Sink => Source::Bits(0),
                 state => state,
             };
-            read = Some(raw(&mut strong.code, &state, 64, operand.span())?);
+            read = Some(raw(&mut strong.code, state, 64, operand.span())?);
         }
         MbarrierOp::Wait { .. } => match pass.operand(0)? {
             Operand::Name(word) if word.text != "_" => strong.only_if(word.text),
@@ -186,7 +186,7 @@ pub(super) fn tile(pass: Pass<'_, '_>, tile: &Tile) -> Result<()> {
             Some(operand) => number(pass, code, operand.into())?,
             None => {
                 let temp = code.temp("b64");
-                code.line(format_args!("mov.b64 {temp}, {}", tile.length));
+                line!(code, "mov.b64 ", temp, ", ", tile.length);
                 temp
             }
         };

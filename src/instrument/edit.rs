@@ -1,19 +1,24 @@
 //! Edits: insertions and replacements on the original text. What they do not touch stays byte for byte, and what they
 //! put in is known by its spans in the new text.
 
+use std::ops::Range;
+
 use crate::span::Span;
 
 /// Edits of one text, collected in any order.
 #[derive(Clone, Debug, Default)]
 pub struct Edits {
     list: Vec<Edit>,
+    /// All new texts, one behind the other.
+    texts: String,
 }
 
 #[derive(Clone, Debug)]
 struct Edit {
     /// What is replaced; empty for an insertion.
     span: Span,
-    text: String,
+    /// Where the new text is among all of them.
+    text: Range<usize>,
 }
 
 /// A text with its edits made.
@@ -41,23 +46,38 @@ pub enum EditError {
 
 impl Edits {
     /// Puts text before this byte. Several insertions at one byte stand in the order they were made.
-    pub fn insert(&mut self, at: u32, text: impl Into<String>) {
-        self.replace(Span { start: at, end: at }, text);
+    pub fn insert(&mut self, at: u32, text: &str) {
+        self.insert_with(at, |out| out.push_str(text));
+    }
+
+    /// Puts the text that is written before this byte.
+    pub fn insert_with(&mut self, at: u32, write: impl FnOnce(&mut String)) {
+        self.replace_with(Span { start: at, end: at }, write);
     }
 
     /// Puts text in place of these bytes.
-    pub fn replace(&mut self, span: Span, text: impl Into<String>) {
-        self.list.push(Edit { span, text: text.into() });
+    pub fn replace(&mut self, span: Span, text: &str) {
+        self.replace_with(span, |out| out.push_str(text));
+    }
+
+    /// Puts the text that is written in place of these bytes.
+    pub fn replace_with(&mut self, span: Span, write: impl FnOnce(&mut String)) {
+        let start = self.texts.len();
+        write(&mut self.texts);
+        self.list.push(Edit { span, text: start..self.texts.len() });
     }
 
     /// Makes the edits.
     pub fn apply(mut self, text: &str) -> Result<Edited, EditError> {
         self.list.sort_by_key(|edit| (edit.span.start, edit.span.end));
-        let added: usize = self.list.iter().map(|edit| edit.text.len()).sum();
+        let added = self.texts.len();
         if u32::try_from(text.len() + added).is_err() {
             return Err(EditError::TooLarge);
         }
-        let mut out = Edited { text: String::with_capacity(text.len() + added), inserted: Vec::new() };
+        let mut out = Edited {
+            text: String::with_capacity(text.len() + added),
+            inserted: Vec::with_capacity(self.list.len()),
+        };
         let mut done = 0;
         for edit in &self.list {
             let range = edit.span.range();
@@ -68,7 +88,7 @@ impl Edits {
             text.get(range.clone()).ok_or(EditError::Outside(edit.span.start))?;
             out.text.push_str(kept);
             let start = out.text.len();
-            out.text.push_str(&edit.text);
+            out.text.push_str(self.texts.get(edit.text.clone()).unwrap_or(""));
             if !edit.text.is_empty() {
                 out.inserted.push(Span::new(start, out.text.len()));
             }
@@ -131,7 +151,7 @@ mod tests {
                 }
                 free = end;
                 kept[start..end].fill(false);
-                edits.replace(Span::new(start, end), new);
+                edits.replace(Span::new(start, end), &new);
             }
             let edited = edits.apply(&text).unwrap();
             let old: String = text.bytes().zip(&kept).filter(|(_, k)| **k).map(|(b, _)| char::from(b)).collect();

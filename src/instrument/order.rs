@@ -1,6 +1,6 @@
 //! What orders without touching memory: fences, barriers, warp instructions, and the end of threads.
 
-use super::code::Code;
+use super::code::{Code, Temp, line};
 use super::error::Result;
 use super::pass::{Pass, Values};
 use super::value::{Type, source, wide};
@@ -10,19 +10,19 @@ const U32: Type<'static> = Type { name: "u32", bits: 32 };
 
 /// A fence, between two tickets.
 pub(super) fn fence(mut pass: Pass<'_, '_>) {
-    let mut code = Code::default();
+    let mut code = pass.new_code();
     let (skip, end) = (code.name(), code.name());
     let guarded = pass.instruction.guard.is_some();
-    pass.guard(&mut code, &skip);
+    pass.guard(&mut code, skip);
     let before = pass.ticket(&mut code);
     if guarded {
-        code.label(&skip);
+        code.label(skip);
     }
     code.go_behind();
-    pass.guard(&mut code, &end);
+    pass.guard(&mut code, end);
     pass.log(&mut code, &Values { before: Some(before), ..Values::default() });
     if guarded {
-        code.label(&end);
+        code.label(end);
     }
     pass.emit(code);
 }
@@ -33,8 +33,8 @@ pub(super) fn barrier(pass: Pass<'_, '_>, barrier: &Barrier) -> Result<()> {
         let word = number(pass, code, barrier.id.into())?;
         if let Some(count) = barrier.count {
             let count = number(pass, code, count.into())?;
-            code.line(format_args!("shl.b64 {count}, {count}, 8"));
-            code.line(format_args!("or.b64 {word}, {word}, {count}"));
+            line!(code, "shl.b64 ", count, ", ", count, ", 8");
+            line!(code, "or.b64 ", word, ", ", word, ", ", count);
         }
         Ok(Some(word))
     })
@@ -52,8 +52,8 @@ pub(super) fn bare(pass: Pass<'_, '_>) -> Result<()> {
 }
 
 /// A 32-bit operand, zero-extended.
-pub(super) fn number(pass: &Pass<'_, '_>, code: &mut Code, index: usize) -> Result<String> {
+pub(super) fn number(pass: &Pass<'_, '_>, code: &mut Code, index: usize) -> Result<Temp> {
     let operand = pass.operand(index)?;
     let from = source(pass.symbols, operand, U32)?;
-    wide(code, &from, 32, operand.span())
+    wide(code, from, 32, operand.span())
 }

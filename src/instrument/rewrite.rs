@@ -1,5 +1,6 @@
 //! The walk over a module: at each instruction with a site, the pass for it.
 
+use super::code::Code;
 use super::edit::{Edited, Edits};
 use super::error::{InstrumentError, Result};
 use super::pass::Pass;
@@ -24,6 +25,7 @@ pub(super) fn rewrite(
         symbols: Symbols::new(module),
         runtime: Runtime::default(),
         edits: Edits::default(),
+        spare: Code::default(),
     };
     for function in module.functions() {
         walk.function(function)?;
@@ -32,7 +34,7 @@ pub(super) fn rewrite(
     let headers = [".address_size", ".target", ".version"];
     let header =
         headers.iter().find_map(|name| module.directive(name)).ok_or(InstrumentError::Header(".version"))?;
-    edits.insert(header.span.end, format!("\n{}", runtime.text(target, mode)));
+    edits.insert(header.span.end, &format!("\n{}", runtime.text(target, mode)));
     // Some compilers end their text with NUL, which ptxas refuses once it is no longer the end of a C string.
     let kept = text.trim_end_matches('\0').len();
     if kept < text.len() {
@@ -49,6 +51,7 @@ struct Walk<'w, 'a> {
     symbols: Symbols<'a>,
     runtime: Runtime,
     edits: Edits,
+    spare: Code,
 }
 
 impl<'w, 'a> Walk<'w, 'a> {
@@ -58,7 +61,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             && let Some(code) = shared::run(self.shared_variables(function), &mut self.runtime)
         {
             let (at, late) = entry_start(body);
-            self.edits.insert(at, if late { format!("\n\t{code}") } else { format!("{code}\n\t") });
+            self.edits.insert(at, &if late { format!("\n\t{code}") } else { format!("{code}\n\t") });
         }
         self.symbols.enter_function(function);
         let result = self.block(body);
@@ -119,6 +122,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             instruction,
             runtime: &mut self.runtime,
             edits: &mut self.edits,
+            spare: &mut self.spare,
             at,
         };
         match &site.kind {
