@@ -8,7 +8,9 @@ use crate::isa::{
     self, Access, AccessKind, AsyncCopy, Barrier, ClusterBarrier, CopyBytes, Effect, Fence, Fill, GroupOp,
     Mbarrier, MbarrierOp, ProxyFence, Space, Tile,
 };
-use crate::ptx::ast::{Block, Function, FunctionKind, Instruction, Module, Statement, VarSpace, Variable};
+use crate::ptx::ast::{
+    Block, Function, FunctionKind, Instruction, Module, Operand, Statement, VarSpace, Variable,
+};
 use crate::ptx::{Line, LineTable, Place, SourceLoc};
 use crate::span::Span;
 
@@ -165,7 +167,8 @@ impl SiteTable {
         let mut opcodes = rustc_hash::FxHashMap::default();
         let mut module_shared = SharedByName::default();
         for variable in module.variables().filter(|v| v.space == VarSpace::Shared) {
-            module_shared.entry(variable.name.text).or_default().push(variable);
+            module_shared.has_percent |= variable.name.text.starts_with('%');
+            module_shared.variables.entry(variable.name.text).or_default().push(variable);
         }
         for function in module.functions() {
             let mut walk = Walk {
@@ -228,11 +231,16 @@ struct Walk<'w, 'a> {
     loc: Option<Arc<SourceLoc>>,
     calls: Calls,
     /// One text for all uses of an opcode.
-    opcodes: &'w mut rustc_hash::FxHashMap<String, Arc<str>>,
+    opcodes: &'w mut rustc_hash::FxHashMap<(&'a str, &'a str), Arc<str>>,
 }
 
 /// The shared variables of a module. A name may be declared more than once.
-type SharedByName<'m, 'a> = rustc_hash::FxHashMap<&'a str, Vec<&'m Variable<'a>>>;
+#[derive(Default)]
+struct SharedByName<'m, 'a> {
+    variables: rustc_hash::FxHashMap<&'a str, Vec<&'m Variable<'a>>>,
+    /// Whether any is called like a register.
+    has_percent: bool,
+}
 
 /// Calls that code was inlined through. A `.loc` names one call only; code that was inlined more than once has a `.loc`
 /// for each call before its own, outermost first.
@@ -264,7 +272,7 @@ impl Calls {
     }
 }
 
-impl Walk<'_, '_> {
+impl<'a> Walk<'_, 'a> {
     /// The source of what comes next.
     fn loc(&mut self) -> Option<Arc<SourceLoc>> {
         let line = self.line?;
@@ -273,14 +281,9 @@ impl Walk<'_, '_> {
     }
 
     /// The full opcode of an instruction.
-    fn opcode(&mut self, instruction: &Instruction<'_>) -> Arc<str> {
-        let name = instruction.full_opcode();
-        if let Some(known) = self.opcodes.get(&name) {
-            return Arc::clone(known);
-        }
-        let shared: Arc<str> = name.as_str().into();
-        self.opcodes.insert(name, Arc::clone(&shared));
-        shared
+    fn opcode(&mut self, instruction: &Instruction<'a>) -> Arc<str> {
+        let written = instruction.opcode_as_written();
+        Arc::clone(self.opcodes.entry(written).or_insert_with(|| instruction.full_opcode().into()))
     }
 
     fn function(&mut self, module_shared: &SharedByName<'_, '_>) {
@@ -291,12 +294,12 @@ impl Walk<'_, '_> {
             shared_variables(body, &mut shared);
             // Module variables count where the entry's own text names them: taking the address of another would
             // make ptxas allocate it.
-            let mut names = rustc_hash::FxHashSet::default();
-            if !module_shared.is_empty() {
-                mentioned(body, &mut names);
+            let mut named: Vec<&Variable<'_>> = Vec::new();
+            if !module_shared.variables.is_empty() {
+                let mut mentioned = Mentioned { shared: module_shared, names: rustc_hash::FxHashSet::default() };
+                mentioned.block(body);
+                named.extend(mentioned.names.iter().filter_map(|name| module_shared.variables.get(name)).flatten());
             }
-            let mut named: Vec<_> =
-                names.iter().filter_map(|name| module_shared.get(name)).flatten().collect();
             named.sort_by_key(|variable| variable.name.span.start);
             let named = named.into_iter().map(|variable| shared_variable(variable));
             for (variable, span) in named.chain(shared) {
@@ -306,7 +309,7 @@ impl Walk<'_, '_> {
         self.block(body);
     }
 
-    fn block(&mut self, block: &Block<'_>) {
+    fn block(&mut self, block: &Block<'a>) {
         for statement in &block.statements {
             match statement {
                 Statement::Block(inner) => self.block(inner),
@@ -323,7 +326,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    fn instruction(&mut self, instruction: &Instruction<'_>) {
+    fn instruction(&mut self, instruction: &Instruction<'a>) {
         let classified = isa::classify(instruction);
         let kind = match classified.effect {
             Effect::None | Effect::Call => None,
@@ -376,7 +379,7 @@ impl Walk<'_, '_> {
         self.table.sites.push(Site { id, kind, function, opcode, span, loc });
     }
 
-    fn unlogged(&mut self, instruction: &Instruction<'_>, why: String, orders: bool) {
+    fn unlogged(&mut self, instruction: &Instruction<'a>, why: String, orders: bool) {
         let (opcode, loc) = (self.opcode(instruction), self.loc());
         let (function, span) = (self.name.clone(), instruction.span);
         self.table.unlogged.push(Unlogged { function, opcode, span, why, orders, loc });
@@ -402,26 +405,42 @@ fn shared_variables(block: &Block<'_>, out: &mut Vec<(SharedVariable, Span)>) {
     }
 }
 
-fn mentioned<'a>(block: &Block<'a>, names: &mut rustc_hash::FxHashSet<&'a str>) {
-    use crate::ptx::ast::Operand;
-    fn operand<'a>(op: &Operand<'a>, names: &mut rustc_hash::FxHashSet<&'a str>) {
-        match op {
-            Operand::Name(word) => drop(names.insert(word.text)),
-            Operand::Offset(word, _, _) => drop(names.insert(word.text)),
-            Operand::Address(address) => names.extend(address.base.map(|word| word.text)),
+/// The shared variables of the module that a body names.
+struct Mentioned<'m, 'a> {
+    shared: &'m SharedByName<'m, 'a>,
+    names: rustc_hash::FxHashSet<&'a str>,
+}
+
+impl<'a> Mentioned<'_, 'a> {
+    fn block(&mut self, block: &Block<'a>) {
+        for statement in &block.statements {
+            match statement {
+                Statement::Block(inner) => self.block(inner),
+                Statement::Instruction(instruction) => {
+                    instruction.operands.iter().for_each(|operand| self.operand(operand));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn operand(&mut self, operand: &Operand<'a>) {
+        match operand {
+            Operand::Name(word) => self.name(word.text),
+            Operand::Offset(word, _, _) => self.name(word.text),
+            Operand::Address(address) => address.base.iter().for_each(|word| self.name(word.text)),
             Operand::Vector(items, _) | Operand::List(items, _) => {
-                items.iter().for_each(|o| operand(o, names))
+                items.iter().for_each(|item| self.operand(item));
             }
             _ => {}
         }
     }
-    for statement in &block.statements {
-        match statement {
-            Statement::Block(inner) => mentioned(inner, names),
-            Statement::Instruction(instruction) => {
-                instruction.operands.iter().for_each(|o| operand(o, names))
-            }
-            _ => {}
+
+    fn name(&mut self, name: &'a str) {
+        // Most names are registers, and no variable is called like one.
+        let is_candidate = !name.starts_with('%') || self.shared.has_percent;
+        if is_candidate && self.shared.variables.contains_key(name) {
+            self.names.insert(name);
         }
     }
 }

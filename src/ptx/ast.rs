@@ -323,6 +323,11 @@ impl<'a> Instruction<'a> {
         self.modifiers.iter().any(|word| word.text == modifier)
     }
 
+    /// Opcode and modifiers as written: the same for the same instruction, but for blanks and comments.
+    pub(crate) fn opcode_as_written(&self) -> (&'a str, &'a str) {
+        (self.opcode.text, self.modifiers.text())
+    }
+
     /// Opcode and modifiers as written, without blanks: `ld.global.u32`.
     pub fn full_opcode(&self) -> String {
         let mut name = String::from(self.opcode.text);

@@ -51,7 +51,7 @@ pub(super) fn starts_name(byte: u8) -> bool {
 
 /// Bytes from `at` on that are all of this class.
 #[inline]
-fn run_of(bytes: &[u8], at: usize, class: u8) -> usize {
+pub(super) fn run_of(bytes: &[u8], at: usize, class: u8) -> usize {
     let mut end = at;
     while bytes.get(end).is_some_and(|byte| is(*byte, class)) {
         end += 1;

@@ -89,6 +89,18 @@ impl<'a> Words<'a> {
     }
 }
 
+impl<'a> Words<'a> {
+    /// Where the word begins and ends that is somewhere behind a dot, or has `::`.
+    #[cold]
+    fn unusual(&mut self, behind_dot: usize) -> (usize, usize) {
+        self.at = behind_dot;
+        if lex::dot_word(self.rest()).is_err() {
+            self.skip();
+        }
+        (self.at, self.at + lex::dot_word(self.rest()).map_or(0, |(_, word)| word.len()))
+    }
+}
+
 impl<'a> Iterator for Words<'a> {
     type Item = Word<'a>;
 
@@ -100,18 +112,18 @@ impl<'a> Iterator for Words<'a> {
         if self.text.as_bytes().get(self.at) != Some(&b'.') {
             self.skip();
         }
-        self.at += ".".len();
-        let word = lex::dot_word(self.rest()).or_else(|_| {
-            self.skip();
-            lex::dot_word(self.rest())
-        });
-        let Ok((_, text)) = word else {
-            self.at = self.text.len();
-            return None;
-        };
+        let bytes = self.text.as_bytes();
+        let first = self.at + ".".len();
+        let mut end = first + lex::run_of(bytes, first, lex::WORD);
+        if end == first || bytes.get(end) == Some(&b':') {
+            (self.at, end) = self.unusual(first);
+        } else {
+            self.at = first;
+        }
+        let text = self.text.get(self.at..end).filter(|text| !text.is_empty());
         let start = self.start as usize + self.at;
-        self.at += text.len();
-        Some(Word { text, span: Span::new(start, start + text.len()) })
+        self.at = if text.is_some() { end } else { self.text.len() };
+        text.map(|text| Word { text, span: Span::new(start, start + text.len()) })
     }
 }
 
