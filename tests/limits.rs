@@ -14,7 +14,7 @@ use ptxrace::ptx::ast::{Block, Item, Operand, Statement, Variable};
 /// Heap bytes of a tree.
 mod size {
     use super::{Block, Item, Operand, Parsed, Statement, Variable};
-    use ptxrace::ptx::ast::{Address, Directive, Guard, InitValue, SymbolValue, Word};
+    use ptxrace::ptx::ast::{Address, Directive, Guard, InitValue, Sequence, SymbolValue, Word};
 
     pub(crate) fn tree(parsed: &Parsed<'_>) -> usize {
         let items = &parsed.module.items;
@@ -46,11 +46,8 @@ mod size {
             Statement::Variable(v) => size_of::<Variable<'_>>() + variable(v),
             Statement::Registers(r) => r.names.capacity() * size_of::<(Word<'_>, Option<u32>)>(),
             Statement::Instruction(i) => {
-                // A list that is not in place has at most twice the room that it needs.
-                let operands = i.operands.len();
-                let heap = |length, inline, each| if length > inline { 2 * length * each } else { 0 };
                 i.guard.iter().count() * size_of::<Guard<'_>>()
-                    + heap(operands, 4, size_of::<Operand<'_>>())
+                    + heap(i.operands.len())
                     + i.operands.iter().map(operand).sum::<usize>()
             }
             Statement::Label(_) | Statement::Directive { .. } => 0,
@@ -58,16 +55,23 @@ mod size {
         each.sum::<usize>() + block.statements.capacity() * size_of::<Statement<'_>>()
     }
 
+    /// A list that is not in place has at most twice the room that it needs.
+    fn heap(operands: usize) -> usize {
+        if operands > 4 { 2 * operands * size_of::<Operand<'_>>() } else { 0 }
+    }
+
     fn operand(op: &Operand<'_>) -> usize {
         let one = size_of::<Operand<'_>>();
         let all = |items: &[Operand<'_>]| items.iter().map(|item| one + operand(item)).sum::<usize>();
         match op {
             Operand::Address(address) => size_of::<Address<'_>>() + all(&address.extra),
-            Operand::Vector(items, _) | Operand::List(items, _) => all(items),
-            Operand::Pair(a, b, _) => 2 * one + operand(a) + operand(b),
+            Operand::Vector(items) | Operand::List(items) => {
+                size_of::<Sequence<'_>>() + heap(items.len()) + items.iter().map(operand).sum::<usize>()
+            }
+            Operand::Pair(both, _) => all(&both[..]),
             Operand::Not(inner, _) | Operand::Negated(inner, _) => one + operand(inner),
-            Operand::Offset(..) => size_of::<Word<'_>>(),
-            Operand::Name(_) | Operand::Int(..) | Operand::F32(..) | Operand::F64(..) => 0,
+            Operand::Offset(..) => size_of::<(Word<'_>, i64)>(),
+            Operand::Name(..) | Operand::Int(..) | Operand::F32(..) | Operand::F64(..) => 0,
         }
     }
 }

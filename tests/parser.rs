@@ -98,7 +98,7 @@ impl Walk<'_> {
                     inside(span, block.span);
                     self.word(&instruction.opcode, span);
                     instruction.guard.iter().for_each(|guard| self.word(&guard.register, guard.span));
-                    instruction.modifiers.iter().for_each(|word| self.word(&word, span));
+                    instruction.modifiers().iter().for_each(|word| self.word(&word, span));
                     instruction.operands.iter().for_each(|operand| self.operand(operand, span));
                     in_order(&instruction.operands.iter().map(Operand::span).collect::<Vec<_>>());
                     span
@@ -113,20 +113,17 @@ impl Walk<'_> {
         inside(span, within);
         self.span(span);
         match operand {
-            Operand::Name(word) => self.word(word, span),
-            Operand::Offset(word, ..) => self.word(word, span),
+            Operand::Name(text, start) => self.word(&Word::new(text, *start), span),
+            Operand::Offset(offset, _) => self.word(&offset.0, span),
             Operand::Address(address) => {
                 let Address { base, extra, .. } = &**address;
                 base.iter().for_each(|base| self.word(base, span));
                 extra.iter().for_each(|operand| self.operand(operand, span));
             }
-            Operand::Vector(list, _) | Operand::List(list, _) => {
+            Operand::Vector(list) | Operand::List(list) => {
                 list.iter().for_each(|operand| self.operand(operand, span));
             }
-            Operand::Pair(a, b, _) => {
-                self.operand(a, span);
-                self.operand(b, span);
-            }
+            Operand::Pair(both, _) => both.iter().for_each(|operand| self.operand(operand, span)),
             Operand::Not(a, _) | Operand::Negated(a, _) => self.operand(a, span),
             Operand::Int(..) | Operand::F32(..) | Operand::F64(..) => {}
         }

@@ -73,7 +73,7 @@ pub(super) fn name_sinks(
     edits: &mut Edits,
 ) {
     let items = match operand {
-        Operand::Vector(items, _) => items,
+        Operand::Vector(items) => items,
         other => std::slice::from_ref(other),
     };
     for (value, item) in values.iter_mut().zip(items) {

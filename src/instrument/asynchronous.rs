@@ -69,12 +69,12 @@ fn limited(pass: &Pass<'_, '_>, code: &mut Code, most: u32, operand: usize) -> R
         Operand::Not(inner, _) => (inner.as_ref(), true),
         other => (other, false),
     };
-    if let Operand::Name(word) = name
-        && pass.symbols.is_predicate(word.text)
+    if let Operand::Name(name, _) = name
+        && pass.symbols.is_predicate(name)
     {
         let bytes = code.temp("b64");
         let (holds, fails) = if negated { (most, 0) } else { (0, most) };
-        line!(code, "selp.b64 ", bytes, ", ", holds, ", ", fails, ", ", word.text);
+        line!(code, "selp.b64 ", bytes, ", ", holds, ", ", fails, ", ", name);
         return Ok(bytes);
     }
     let bytes = size(pass, code, operand)?;
@@ -157,7 +157,7 @@ pub(super) fn mbarrier(mut pass: Pass<'_, '_>, mbarrier: &Mbarrier) -> Result<()
             read = Some(raw(&mut strong.code, state, 64, operand.span())?);
         }
         MbarrierOp::Wait { .. } => match pass.operand(0)? {
-            Operand::Name(word) if word.text != "_" => strong.only_if(word.text),
+            Operand::Name(name, _) if *name != "_" => strong.only_if(name),
             _ => return Err(pass.fault("the answer of this wait is thrown away")),
         },
         _ => {}

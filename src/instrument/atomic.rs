@@ -62,7 +62,7 @@ fn old_values<'a>(
     if access.kind == AccessKind::Red {
         let names: Vec<_> = (0..count).map(|_| code.temp(bit_type(ty.bits))).collect();
         let place = pass.operand(access.address.into())?.span().start;
-        let vector = pass.instruction.modifiers.iter().any(|word| matches!(word.text, "v2" | "v4" | "v8"));
+        let vector = pass.instruction.modifiers().iter().any(|word| matches!(word.text, "v2" | "v4" | "v8"));
         pass.edits.replace(pass.instruction.opcode.span, "atom");
         pass.edits.insert_with(place, |out| {
             put_list(out, &names, vector);
@@ -71,11 +71,11 @@ fn old_values<'a>(
         return Ok(names.into_iter().map(|name| Source::Register(name.into(), ty.bits)).collect());
     }
     let operand = pass.operand(0)?;
-    if let (Operand::Name(word), true) = (operand, count > 1)
-        && word.text == "_"
+    if let (Operand::Name(name, _), true) = (operand, count > 1)
+        && *name == "_"
     {
         let names: Vec<_> = (0..count).map(|_| code.temp(bit_type(ty.bits))).collect();
-        pass.edits.replace_with(word.span, |out| put_list(out, &names, true));
+        pass.edits.replace_with(operand.span(), |out| put_list(out, &names, true));
         return Ok(names.into_iter().map(|name| Source::Register(name.into(), ty.bits)).collect());
     }
     let mut old = elements(pass.symbols, operand, ty)?;

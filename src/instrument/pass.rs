@@ -128,7 +128,7 @@ impl<'p, 'a> Pass<'p, 'a> {
 
     /// The type of the data: the last dot word that is one.
     pub(super) fn ty(&self) -> Result<Type<'a>> {
-        let word = self.instruction.modifiers.iter().filter(|word| type_bytes(word.text).is_some()).last();
+        let word = self.instruction.modifiers().iter().filter(|word| type_bytes(word.text).is_some()).last();
         let word = word.ok_or_else(|| self.fault("it has no type"))?;
         Ok(Type { name: word.text, bits: type_bytes(word.text).unwrap_or(0) * 8 })
     }

@@ -426,10 +426,10 @@ impl<'a> Mentioned<'_, 'a> {
 
     fn operand(&mut self, operand: &Operand<'a>) {
         match operand {
-            Operand::Name(word) => self.name(word.text),
-            Operand::Offset(word, _, _) => self.name(word.text),
+            Operand::Name(name, _) => self.name(name),
+            Operand::Offset(offset, _) => self.name(offset.0.text),
             Operand::Address(address) => address.base.iter().for_each(|word| self.name(word.text)),
-            Operand::Vector(items, _) | Operand::List(items, _) => {
+            Operand::Vector(items) | Operand::List(items) => {
                 items.iter().for_each(|item| self.operand(item));
             }
             _ => {}

@@ -75,12 +75,12 @@ pub(super) fn elements<'a>(
     ty: Type<'_>,
 ) -> Result<Vec<Source<'a>>> {
     match operand {
-        Operand::Vector(items, _) => items.iter().map(|item| source(symbols, item, ty)).collect(),
-        Operand::Name(word) => match symbols.get(word.text) {
+        Operand::Vector(items) => items.iter().map(|item| source(symbols, item, ty)).collect(),
+        Operand::Name(name, _) => match symbols.get(name) {
             Some(symbol @ Symbol::Register { vector, .. }) if vector > 1 => {
                 let bits = symbol.bits().ok_or_else(|| not_loggable(operand.span()))?;
                 let members = ["x", "y", "z", "w"].iter().take(vector as usize);
-                Ok(members.map(|m| Source::Register(Name::Member(word.text, m), bits)).collect())
+                Ok(members.map(|m| Source::Register(Name::Member(name, m), bits)).collect())
             }
             _ => Ok(vec![source(symbols, operand, ty)?]),
         },
@@ -96,16 +96,16 @@ fn not_loggable(at: Span) -> InstrumentError {
 pub(super) fn source<'a>(symbols: &Symbols<'_>, operand: &Operand<'a>, ty: Type<'_>) -> Result<Source<'a>> {
     let mask = if ty.bits >= 128 { u128::MAX } else { (1 << ty.bits) - 1 };
     Ok(match operand {
-        Operand::Name(word) if word.text == "_" => Source::Sink,
-        Operand::Name(word) if word.text == "WARP_SZ" => Source::Bits(32),
-        Operand::Name(word) => match symbols.get(word.text) {
+        Operand::Name(name, _) if *name == "_" => Source::Sink,
+        Operand::Name(name, _) if *name == "WARP_SZ" => Source::Bits(32),
+        Operand::Name(name, _) => match symbols.get(name) {
             Some(symbol @ Symbol::Register { .. }) => match symbol.bits() {
-                Some(bits) => Source::Register(Name::Given(word.text), bits),
-                None => return Err(not_loggable(word.span)),
+                Some(bits) => Source::Register(Name::Given(name), bits),
+                None => return Err(not_loggable(operand.span())),
             },
-            _ => Source::Name(Name::Given(word.text)),
+            _ => Source::Name(Name::Given(name)),
         },
-        Operand::Offset(word, offset, _) => Source::Name(Name::Offset(word.text, *offset)),
+        Operand::Offset(offset, _) => Source::Name(Name::Offset(offset.0.text, offset.1)),
         Operand::Int(value, _) => Source::Bits(value.get().cast_unsigned() & mask),
         Operand::F32(bits, _) if ty.name == "f64" => {
             Source::Bits(f64::from(f32::from_bits(*bits)).to_bits().into())

@@ -179,7 +179,7 @@ fn unknown<'a>(
     known: &[&str],
     also: impl Fn(&str) -> bool,
 ) -> Option<Word<'a>> {
-    instruction.modifiers.iter().find(|word| !(known.contains(&word.text) || also(word.text)))
+    instruction.modifiers().iter().find(|word| !(known.contains(&word.text) || also(word.text)))
 }
 
 /// `cp...`
@@ -284,7 +284,7 @@ fn bulk<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         let vector = operands.get(mbarrier + 1).is_some_and(|o| matches!(o, Operand::Vector(..)));
         at(mbarrier + 1 + usize::from(vector))
     });
-    let element = instruction.modifiers.iter().filter_map(|word| type_bytes(word.text)).last().unwrap_or(0);
+    let element = instruction.modifiers().iter().filter_map(|word| type_bytes(word.text)).last().unwrap_or(0);
     let copy = AsyncCopy {
         bulk: true,
         from: Some(from),
@@ -292,7 +292,7 @@ fn bulk<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         source: 1,
         destination: 0,
         bytes: if tensor { CopyBytes::Descriptor } else { CopyBytes::Operand(2) },
-        op: instruction.modifiers.iter().find_map(|word| op_of(word.text)),
+        op: instruction.modifiers().iter().find_map(|word| op_of(word.text)),
         element: u8::try_from(element).unwrap_or(0),
         completion: if grouped { Completion::BulkGroup } else { Completion::Mbarrier(at(mbarrier)) },
         multicast,
@@ -334,12 +334,12 @@ pub(super) fn remote<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
     if !operands.first().is_some_and(is_address) || !operands.get(2).is_some_and(is_address) {
         return certain(Effect::Unknown);
     }
-    let element = instruction.modifiers.iter().filter_map(|word| type_bytes(word.text)).last().unwrap_or(0);
+    let element = instruction.modifiers().iter().filter_map(|word| type_bytes(word.text)).last().unwrap_or(0);
     let count = match operands.get(1) {
-        Some(Operand::Vector(items, _)) => items.len() as u32,
+        Some(Operand::Vector(items)) => items.len() as u32,
         _ => 1,
     };
-    let op = instruction.modifiers.iter().find_map(|word| op_of(word.text));
+    let op = instruction.modifiers().iter().find_map(|word| op_of(word.text));
     let copy = AsyncCopy {
         bulk: false,
         from: None,
@@ -400,7 +400,7 @@ pub(super) fn mbarrier<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         address: at(address),
         space: spaces(instruction).next().unwrap_or(Space::Generic),
         order,
-        scope: instruction.modifiers.iter().find_map(|word| scope_of(word.text)).unwrap_or(Scope::Cluster),
+        scope: instruction.modifiers().iter().find_map(|word| scope_of(word.text)).unwrap_or(Scope::Cluster),
     };
     let known = [
         "init",

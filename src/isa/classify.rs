@@ -72,13 +72,13 @@ pub(super) fn is_address(operand: &Operand<'_>) -> bool {
 
 /// State spaces in the order they are written: in copies, the destination comes first.
 pub(super) fn spaces<'i>(instruction: &'i Instruction<'_>) -> impl Iterator<Item = Space> + use<'i> {
-    instruction.modifiers.iter().filter_map(|word| space_of(word.text))
+    instruction.modifiers().iter().filter_map(|word| space_of(word.text))
 }
 
 fn has_address(operand: &Operand<'_>) -> bool {
     match operand {
         Operand::Address(_) => true,
-        Operand::Vector(items, _) | Operand::List(items, _) => items.iter().any(has_address),
+        Operand::Vector(items) | Operand::List(items) => items.iter().any(has_address),
         _ => false,
     }
 }
@@ -98,7 +98,7 @@ fn matrix<'a>(instruction: &Instruction<'a>, kind: AccessKind) -> Classified<'a>
     // A matrix has 8 rows of 16 bytes; `.m16n16`, `.m8n16` and `.m16n8` have 16, 8 and 8 addresses for each.
     let rows = if has("m16n16") { matrices * 16 } else { matrices * 8 };
     let element: u8 = if has("b16") { 2 } else { 1 };
-    let space = instruction.modifiers.iter().find_map(|word| space_of(word.text));
+    let space = instruction.modifiers().iter().find_map(|word| space_of(word.text));
     certain(Effect::Access(Access {
         kind,
         space: space.unwrap_or(Space::Generic),
@@ -196,7 +196,7 @@ fn access<'a>(instruction: &Instruction<'a>, kind: AccessKind) -> Classified<'a>
         access.marking = Marking::NonCoherent;
     }
     let mut unknown = None;
-    for word in &instruction.modifiers {
+    for word in instruction.modifiers() {
         let text = word.text;
         if let Some(space) = space_of(text) {
             access.space = space;
@@ -241,7 +241,7 @@ fn access<'a>(instruction: &Instruction<'a>, kind: AccessKind) -> Classified<'a>
 
 fn fence<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
     let (mut order, mut scope, mut unknown) = (FenceOrder::AcqRel, None, None);
-    for word in &instruction.modifiers {
+    for word in instruction.modifiers() {
         match word.text {
             "sc" => order = FenceOrder::Sc,
             "acq_rel" => order = FenceOrder::AcqRel,
@@ -263,7 +263,7 @@ fn fence<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
 }
 
 fn membar<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
-    let scope = instruction.modifiers.iter().find_map(|word| match word.text {
+    let scope = instruction.modifiers().iter().find_map(|word| match word.text {
         "cta" => Some(Scope::Cta),
         "gl" => Some(Scope::Gpu),
         "sys" => Some(Scope::Sys),
@@ -298,7 +298,7 @@ fn barrier<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         Effect::Barrier(Barrier { kind, id: 0, count: (operands > 1).then_some(1) })
     };
     let known = ["cta", "sync", "arrive", "red", "aligned", "popc", "and", "or", "u32", "pred"];
-    let unknown = instruction.modifiers.iter().find(|word| !known.contains(&word.text));
+    let unknown = instruction.modifiers().iter().find(|word| !known.contains(&word.text));
     Classified { effect, unknown }
 }
 

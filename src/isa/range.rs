@@ -64,8 +64,8 @@ pub(super) fn tile<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
     let Some(address) = operands.iter().position(is_address) else { return certain(Effect::Unknown) };
     let store = instruction.has("store");
     let part = ["a", "b", "c", "d"].into_iter().find(|part| instruction.has(part));
-    let shape = instruction.modifiers.iter().find_map(|word| shape(word.text));
-    let element = instruction.modifiers.iter().filter_map(|word| element_bits(word.text)).last();
+    let shape = instruction.modifiers().iter().find_map(|word| shape(word.text));
+    let element = instruction.modifiers().iter().filter_map(|word| element_bits(word.text)).last();
     let (Some(part), Some((m, n, k)), Some(element_bits)) = (part, shape, element) else {
         return unordered("a matrix access of unknown shape");
     };

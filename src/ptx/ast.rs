@@ -2,6 +2,9 @@
 //! it means is the `isa` table's business. Every node has the span of its source text, and names borrow from
 //! that text, so that the text itself stays the one truth for printing and rewriting.
 
+use std::fmt::{self, Debug};
+use std::ops::Deref;
+
 use super::{List, Modifiers};
 use crate::span::Span;
 
@@ -12,6 +15,13 @@ pub struct Word<'a> {
     pub text: &'a str,
     /// Where it stands.
     pub span: Span,
+}
+
+impl<'a> Word<'a> {
+    /// A text that begins at this byte.
+    pub fn new(text: &'a str, start: u32) -> Self {
+        Self { text, span: Span::new(start as usize, start as usize + text.len()) }
+    }
 }
 
 /// A PTX module.
@@ -188,23 +198,28 @@ pub struct SymbolValue<'a> {
     pub mask: Option<u64>,
 }
 
-/// An integer constant. It has the size of two words and, unlike `i128`, their alignment, which keeps operands small.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Integer {
-    low: u64,
-    high: i64,
-}
+/// An integer constant, of 96 bits: more than the 64 that PTX computes in, and the sign. As words of 32 bits, which keep
+/// operands small.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Integer([u32; 3]);
 
 impl Integer {
     /// Its value.
     pub fn get(self) -> i128 {
-        i128::from(self.high) << 64 | i128::from(self.low)
+        let [low, middle, high] = self.0;
+        i128::from(high.cast_signed()) << 64 | i128::from(middle) << 32 | i128::from(low)
     }
 }
 
 impl From<i128> for Integer {
     fn from(value: i128) -> Self {
-        Self { low: value as u64, high: (value >> 64) as i64 }
+        Self([value as u32, (value >> 32) as u32, (value >> 64) as u32])
+    }
+}
+
+impl Debug for Integer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(f)
     }
 }
 
@@ -300,8 +315,8 @@ pub struct Instruction<'a> {
     pub guard: Option<Box<Guard<'a>>>,
     /// The word before the first dot: `ld`, `cp`, `mbarrier`.
     pub opcode: Word<'a>,
-    /// The dot words after it.
-    pub modifiers: Modifiers<'a>,
+    /// From there to the end of the last dot word, as written.
+    pub(super) words: &'a str,
     /// The operands in order. A call's parenthesised lists are `Operand::List`.
     pub operands: List<Operand<'a>>,
     /// From the guard to the `;`, which is inside.
@@ -313,25 +328,31 @@ impl<'a> Instruction<'a> {
     pub(super) const BLANK: Self = Self {
         guard: None,
         opcode: Word { text: "", span: Span { start: 0, end: 0 } },
-        modifiers: Modifiers::new("", 0),
-        operands: List::new([Operand::BLANK, Operand::BLANK, Operand::BLANK, Operand::BLANK]),
+        words: "",
+        operands: Operand::NONE,
         span: Span { start: 0, end: 0 },
     };
 
+    /// The dot words after the opcode.
+    #[inline]
+    pub fn modifiers(&self) -> Modifiers<'a> {
+        Modifiers::new(self.words, self.opcode.span.end)
+    }
+
     /// Whether a modifier was written.
     pub fn has(&self, modifier: &str) -> bool {
-        self.modifiers.iter().any(|word| word.text == modifier)
+        self.modifiers().iter().any(|word| word.text == modifier)
     }
 
     /// Opcode and modifiers as written: the same for the same instruction, but for blanks and comments.
     pub(crate) fn opcode_as_written(&self) -> (&'a str, &'a str) {
-        (self.opcode.text, self.modifiers.text())
+        (self.opcode.text, self.words)
     }
 
     /// Opcode and modifiers as written, without blanks: `ld.global.u32`.
     pub fn full_opcode(&self) -> String {
         let mut name = String::from(self.opcode.text);
-        for modifier in &self.modifiers {
+        for modifier in self.modifiers() {
             name.push('.');
             name.push_str(modifier.text);
         }
@@ -340,16 +361,16 @@ impl<'a> Instruction<'a> {
 
     /// The span of opcode, modifiers and operands, without guard and `;`.
     pub fn core_span(&self) -> Span {
-        let end = self.operands.last().map_or(self.modifiers.span(), Operand::span);
+        let end = self.operands.last().map_or(self.modifiers().span(), Operand::span);
         self.opcode.span.to(end)
     }
 }
 
-/// An operand, kept to four words: a module has millions.
+/// An operand, kept to three words: a module has millions.
 #[derive(Clone, Debug)]
 pub enum Operand<'a> {
-    /// A register, variable, label, function or special register (with member: `%tid.x` is one name).
-    Name(Word<'a>),
+    /// A register, variable, label, function or special register (with member: `%tid.x` is one name), and where it begins.
+    Name(&'a str, u32),
     /// An integer, two's complement.
     Int(Integer, Span),
     /// Bits of a `0f` literal.
@@ -359,17 +380,45 @@ pub enum Operand<'a> {
     /// `[base+offset]`, `[base]`, `var[offset]`.
     Address(Box<Address<'a>>),
     /// `{a, b}`; `_` is a `Name`.
-    Vector(Box<[Operand<'a>]>, Span),
+    Vector(Box<Sequence<'a>>),
     /// `p|q`
-    Pair(Box<Operand<'a>>, Box<Operand<'a>>, Span),
+    Pair(Box<[Operand<'a>; 2]>, Span),
     /// `!p`
     Not(Box<Operand<'a>>, Span),
     /// `-x` of a register
     Negated(Box<Operand<'a>>, Span),
     /// `(a, b)` of a call.
-    List(Box<[Operand<'a>]>, Span),
+    List(Box<Sequence<'a>>),
     /// `name+offset` outside brackets, as in `mov.u64 %rd1, tab+16`.
-    Offset(Box<Word<'a>>, i64, Span),
+    Offset(Box<(Word<'a>, i64)>, Span),
+}
+
+/// Operands in braces or parentheses. It is read as a slice.
+#[derive(Clone, Debug)]
+pub struct Sequence<'a> {
+    pub(super) items: List<Operand<'a>>,
+    /// All of it.
+    pub span: Span,
+}
+
+impl Sequence<'_> {
+    /// What is filled in where it stands.
+    pub(super) const BLANK: Self = Self { items: Operand::NONE, span: Span { start: 0, end: 0 } };
+}
+
+impl<'a> Deref for Sequence<'a> {
+    type Target = [Operand<'a>];
+
+    fn deref(&self) -> &[Operand<'a>] {
+        &self.items
+    }
+}
+
+impl<'a> From<Word<'a>> for Operand<'a> {
+    #[inline]
+    fn from(name: Word<'a>) -> Self {
+        Self::Name(name.text, name.span.start)
+    }
 }
 
 impl Default for Operand<'_> {
@@ -382,20 +431,22 @@ impl Operand<'_> {
     /// What stands where no operand is yet.
     pub(super) const BLANK: Self = Self::F32(0, Span { start: 0, end: 0 });
 
+    /// No operands.
+    const NONE: List<Self> = List::new([Self::BLANK, Self::BLANK, Self::BLANK, Self::BLANK]);
+
     /// Where it stands.
     pub fn span(&self) -> Span {
         match self {
-            Self::Name(word) => word.span,
+            Self::Name(text, start) => Span::new(*start as usize, *start as usize + text.len()),
             Self::Address(address) => address.span,
             Self::Int(_, span)
             | Self::F32(_, span)
             | Self::F64(_, span)
-            | Self::Vector(_, span)
-            | Self::Pair(_, _, span)
+            | Self::Pair(_, span)
             | Self::Not(_, span)
             | Self::Negated(_, span)
-            | Self::List(_, span)
-            | Self::Offset(_, _, span) => *span,
+            | Self::Offset(_, span) => *span,
+            Self::Vector(sequence) | Self::List(sequence) => sequence.span,
         }
     }
 }

@@ -27,11 +27,6 @@ impl<'a> Modifiers<'a> {
         Words { text: self.text, at: 0, start: self.start }
     }
 
-    /// From the first dot to the end of the last word, as written.
-    pub(super) fn text(&self) -> &'a str {
-        self.text
-    }
-
     /// The first.
     pub fn first(&self) -> Option<Word<'a>> {
         self.iter().next()
@@ -44,7 +39,7 @@ impl<'a> Modifiers<'a> {
     }
 }
 
-impl<'a> IntoIterator for &Modifiers<'a> {
+impl<'a> IntoIterator for Modifiers<'a> {
     type Item = Word<'a>;
     type IntoIter = Words<'a>;
 

@@ -196,19 +196,16 @@ impl<'a> Check<'a> {
 
     fn operand(&mut self, operand: &Operand<'a>, what: &'static str) {
         match operand {
-            Operand::Name(word) => self.used(*word, what),
-            Operand::Offset(word, ..) => self.used(**word, what),
+            Operand::Name(name, at) => self.used(Word::new(name, *at), what),
+            Operand::Offset(offset, _) => self.used(offset.0, what),
             Operand::Address(address) => {
                 address.base.into_iter().for_each(|word| self.used(word, "name"));
                 address.extra.iter().for_each(|operand| self.operand(operand, "name"));
             }
-            Operand::Vector(items, _) | Operand::List(items, _) => {
+            Operand::Vector(items) | Operand::List(items) => {
                 items.iter().for_each(|operand| self.operand(operand, "name"));
             }
-            Operand::Pair(a, b, _) => {
-                self.operand(a, what);
-                self.operand(b, what);
-            }
+            Operand::Pair(both, _) => both.iter().for_each(|operand| self.operand(operand, what)),
             Operand::Not(inner, _) | Operand::Negated(inner, _) => self.operand(inner, what),
             Operand::Int(..) | Operand::F32(..) | Operand::F64(..) => {}
         }

@@ -50,7 +50,7 @@ fn calls<'a, 'b>(block: &'b Block<'a>, found: &mut impl FnMut(&'b Instruction<'a
 /// The name that a call names; a register, or a function.
 fn callee<'a>(call: &Instruction<'a>) -> Option<&'a str> {
     call.operands.iter().find_map(|operand| match operand {
-        Operand::Name(word) => Some(word.text),
+        Operand::Name(name, _) => Some(*name),
         _ => None,
     })
 }

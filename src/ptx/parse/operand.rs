@@ -2,7 +2,7 @@
 
 use super::{MAX_DEPTH, Parser, Result};
 use crate::ptx::List;
-use crate::ptx::ast::{Address, Operand, Word};
+use crate::ptx::ast::{Address, Operand, Sequence, Word};
 use crate::ptx::lex::{self, Number};
 use crate::span::Span;
 
@@ -30,7 +30,7 @@ impl<'a> Parser<'a> {
         }
         let second = self.single()?;
         let span = first.span().to(second.span());
-        Ok(Operand::Pair(Box::new(first), Box::new(second), span))
+        Ok(Operand::Pair(Box::new([first, second]), span))
     }
 
     fn single(&mut self) -> Result<Operand<'a>> {
@@ -40,12 +40,12 @@ impl<'a> Parser<'a> {
             Some(b'%' | b'a'..=b'z' | b'A'..=b'Z' | b'$') => self.name_or_offset(),
             Some(b'[') => self.nested(Self::address),
             Some(b'{') => {
-                let (items, span) = self.sequence(b'{', b'}')?;
-                Ok(Operand::Vector(items, span))
+                let items = self.sequence(b'{', b'}')?;
+                Ok(Operand::Vector(items))
             }
             Some(b'(') if !self.is_expression_in_parentheses() => {
-                let (items, span) = self.sequence(b'(', b')')?;
-                Ok(Operand::List(items, span))
+                let items = self.sequence(b'(', b')')?;
+                Ok(Operand::List(items))
             }
             Some(b'!') => {
                 let mark = self.expect(b'!')?;
@@ -59,7 +59,7 @@ impl<'a> Parser<'a> {
                 let span = mark.to(inner.span());
                 Ok(Operand::Negated(Box::new(inner), span))
             }
-            Some(b'_') if lex::identifier(self.rest()).is_err() => self.sink().map(Operand::Name),
+            Some(b'_') if lex::identifier(self.rest()).is_err() => self.sink().map(Operand::from),
             Some(b'_') => self.name_or_offset(),
             _ => self.literal(),
         }
@@ -87,11 +87,11 @@ impl<'a> Parser<'a> {
         behind.bytes().find(|byte| !byte.is_ascii_whitespace()).is_some_and(lex::starts_name)
     }
 
-    fn sequence(&mut self, open: u8, close: u8) -> Result<(Box<[Operand<'a>]>, Span)> {
+    fn sequence(&mut self, open: u8, close: u8) -> Result<Box<Sequence<'a>>> {
         let start = self.expect(open)?;
-        let mut items = Vec::with_capacity(4);
+        let mut items = List::default();
         if let Some(end) = self.eat(close) {
-            return Ok((Box::default(), start.to(end)));
+            return Ok(Box::new(Sequence { items, span: start.to(end) }));
         }
         self.nested(|p| {
             loop {
@@ -103,7 +103,7 @@ impl<'a> Parser<'a> {
             }
         })?;
         match self.eat(close) {
-            Some(end) => Ok((items.into_boxed_slice(), start.to(end))),
+            Some(end) => Ok(Box::new(Sequence { items, span: start.to(end) })),
             None => self.fail(format_args!("`,` or `{}`", char::from(close))),
         }
     }
@@ -143,9 +143,9 @@ impl<'a> Parser<'a> {
             Some(b'+' | b'-') => {
                 let offset = self.offset_value()?;
                 let span = Span::new(word.span.start as usize, self.end_of_last);
-                Ok(Operand::Offset(Box::new(word), offset, span))
+                Ok(Operand::Offset(Box::new((word, offset)), span))
             }
-            _ => Ok(Operand::Name(word)),
+            _ => Ok(word.into()),
         }
     }
 

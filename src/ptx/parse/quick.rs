@@ -5,14 +5,11 @@
 //! the same place on, errors included. `both_ways_give_one_tree` holds the two together.
 
 use super::Parser;
-use crate::ptx::ast::{Address, Guard, InitValue, Instruction, Operand, Statement, Word};
+use crate::ptx::ast::{Address, Guard, InitValue, Instruction, Operand, Sequence, Statement, Word};
 use crate::ptx::eight::Eight;
 use crate::ptx::lex::{self, Number};
-use crate::ptx::{List, Modifiers};
+use crate::ptx::List;
 use crate::span::Span;
-
-/// How far elements of a vector are counted.
-const FAR: usize = 128;
 
 impl<'a> Parser<'a> {
     /// Reads an instruction or a label, or leaves everything as it was and says no.
@@ -30,14 +27,14 @@ impl<'a> Parser<'a> {
             out.push(Statement::Label(label));
             return true;
         }
-        let Some((guard, opcode, modifiers)) = cursor.head() else { return false };
+        let Some((guard, opcode, words)) = cursor.head() else { return false };
         out.push(Statement::Instruction(Instruction::BLANK));
         let Some(Statement::Instruction(instruction)) = out.last_mut() else { return false };
         if cursor.operands(&mut instruction.operands).is_none() {
             out.pop();
             return false;
         }
-        (instruction.guard, instruction.opcode, instruction.modifiers) = (guard, opcode, modifiers);
+        (instruction.guard, instruction.opcode, instruction.words) = (guard, opcode, words);
         instruction.span = Span::new(start, cursor.at);
         (self.pos, self.end_of_last) = (cursor.at, cursor.at);
         true
@@ -67,8 +64,8 @@ impl<'a> Parser<'a> {
     }
 }
 
-/// Guard, opcode and modifiers.
-type Head<'a> = (Option<Box<Guard<'a>>>, Word<'a>, Modifiers<'a>);
+/// Guard, opcode and the text of the modifiers.
+type Head<'a> = (Option<Box<Guard<'a>>>, Word<'a>, &'a str);
 
 /// A place in the text, moved over what has been read.
 struct Cursor<'a> {
@@ -147,8 +144,8 @@ impl<'a> Cursor<'a> {
         let end = self.at;
         let dot = first_dot.unwrap_or(end);
         let opcode = Word { text: self.text.get(start..dot)?, span: Span::new(start, dot) };
-        let modifiers = Modifiers::new(self.text.get(dot..end)?, opcode.span.end);
-        if modifiers.text().ends_with('.') {
+        let words = self.text.get(dot..end)?;
+        if words.ends_with('.') {
             return None;
         }
         match self.byte() {
@@ -156,7 +153,7 @@ impl<'a> Cursor<'a> {
             b' ' | b'\t' | b'\n' | b'\r' => self.blanks(),
             _ => return None,
         }
-        Some((guard, opcode, modifiers))
+        Some((guard, opcode, words))
     }
 
     /// The rest of an opcode, of which a word has `::`.
@@ -260,7 +257,7 @@ impl<'a> Cursor<'a> {
         self.blanks();
         let first = std::mem::take(out);
         let span = first.span().to(second.span());
-        *out = Operand::Pair(Box::new(first), Box::new(second), span);
+        *out = Operand::Pair(Box::new([first, second]), span);
         (self.byte() != b'|').then_some(())
     }
 
@@ -280,9 +277,9 @@ impl<'a> Cursor<'a> {
             }
             b'_' if !lex::is(self.text.as_bytes().get(start + 1).copied().unwrap_or(0), lex::NAME) => {
                 self.at += 1;
-                *out = Operand::Name(self.word(start)?);
+                *out = self.word(start)?.into();
             }
-            _ => *out = Operand::Name(self.name()?),
+            _ => *out = self.name()?.into(),
         }
         Some(())
     }
@@ -356,13 +353,17 @@ impl<'a> Cursor<'a> {
     fn vector(&mut self) -> Option<Operand<'a>> {
         let start = self.at;
         self.mark(b'{')?;
-        let ahead = self.text.as_bytes().get(self.at..)?.iter().take(FAR).take_while(|byte| **byte != b'}');
-        let mut items = Vec::with_capacity(1 + ahead.filter(|byte| **byte == b',').count());
+        let mut items = Box::new(Sequence::BLANK);
         loop {
             self.blanks();
-            let mut item = Operand::BLANK;
-            self.plain(&mut item)?;
-            items.push(item);
+            match items.items.next_place() {
+                Some(place) => self.plain(place)?,
+                None => {
+                    let mut item = Operand::BLANK;
+                    self.plain(&mut item)?;
+                    items.items.push(item);
+                }
+            }
             self.blanks();
             match self.byte() {
                 b',' => self.at += 1,
@@ -371,7 +372,8 @@ impl<'a> Cursor<'a> {
             }
         }
         self.mark(b'}')?;
-        Some(Operand::Vector(items.into(), Span::new(start, self.at)))
+        items.span = Span::new(start, self.at);
+        Some(Operand::Vector(items))
     }
 }
 

@@ -3,7 +3,7 @@
 use super::error::Context;
 use super::{Parser, Result};
 use crate::ptx::ast::{Block, Directive, Guard, Instruction, Operand, Registers, Statement, Word};
-use crate::ptx::{List, Modifiers, lex};
+use crate::ptx::{List, lex};
 use crate::span::Span;
 
 /// Directives that stand only at module scope: one in a body means that a `}` is missing before it.
@@ -179,7 +179,6 @@ impl<'a> Parser<'a> {
         out.push(Statement::Instruction(Instruction::BLANK));
         let Some(Statement::Instruction(instruction)) = out.last_mut() else { return Ok(()) };
         (instruction.guard, instruction.opcode) = (guard, opcode);
-        instruction.modifiers = Modifiers::new("", opcode.span.end);
         let read = self.words_and_operands(instruction);
         instruction.span = Span::new(start, self.end_of_last.max(start));
         if read.is_err() {
@@ -190,15 +189,12 @@ impl<'a> Parser<'a> {
 
     fn words_and_operands(&mut self, instruction: &mut Instruction<'a>) -> Result<()> {
         let opcode = instruction.opcode;
-        let mut first = None;
-        while let Some(dot) = self.eat(b'.') {
-            let first = *first.get_or_insert(dot.start);
+        while self.eat(b'.').is_some() {
             let Some(word) = self.take_word(lex::dot_word) else {
                 self.context = Context::Of("the opcode", opcode.text);
                 return self.fail("a modifier after `.`");
             };
-            let text = self.slice(first as usize, word.span.end as usize);
-            instruction.modifiers = Modifiers::new(text, first);
+            instruction.words = self.slice(opcode.span.end as usize, word.span.end as usize);
             // `ld.const[2].u32`, the banks of PTX 1: no word of its own.
             if self.is_next("[") && word.text == "const" {
                 self.bank()?;

@@ -114,7 +114,7 @@ impl<'t> Flow<'t> {
 
     fn of<'o>(&self, operand: &Operand<'o>) -> Option<&Params> {
         match operand {
-            Operand::Name(word) => self.origins.get(word.text),
+            Operand::Name(name, _) => self.origins.get(*name),
             _ => None,
         }
     }
@@ -124,7 +124,7 @@ impl<'t> Flow<'t> {
         let Some((target, sources)) = instruction.operands.split_first() else { return false };
         let mut found = Params::default();
         match instruction.opcode.text {
-            "ld" if instruction.modifiers.iter().any(|m| m.text.starts_with("param")) => {
+            "ld" if instruction.modifiers().iter().any(|m| m.text.starts_with("param")) => {
                 if let Some(Operand::Address(address)) = sources.first()
                     && let Some(base) = address.base
                 {
@@ -144,13 +144,13 @@ impl<'t> Flow<'t> {
             self.certain.extend(&found);
         }
         let targets = match target {
-            Operand::Vector(items, _) => items,
+            Operand::Vector(items) => items,
             single => std::slice::from_ref(single),
         };
         let mut changed = false;
         for target in targets {
-            if let Operand::Name(word) = target {
-                let origin = self.origins.entry(word.text).or_default();
+            if let Operand::Name(name, _) = target {
+                let origin = self.origins.entry(name).or_default();
                 let before = origin.len();
                 origin.extend(&found);
                 changed |= origin.len() != before;
@@ -161,12 +161,12 @@ impl<'t> Flow<'t> {
 
     fn uses(&mut self, instruction: &Instruction<'_>) {
         let float = |m: &str| matches!(m, "f16" | "bf16" | "f32" | "f64");
-        if instruction.modifiers.iter().any(|m| float(m.text)) {
+        if instruction.modifiers().iter().any(|m| float(m.text)) {
             let direct: Vec<_> =
                 instruction.operands.iter().filter_map(|o| self.of(o)).flatten().copied().collect();
             self.floats.extend(direct);
         }
-        let typed = instruction.modifiers.iter().filter_map(|m| element_type(m.text)).last();
+        let typed = instruction.modifiers().iter().filter_map(|m| element_type(m.text)).last();
         match classify(instruction).effect {
             Effect::Access(access) if matches!(access.space, Space::Global | Space::Generic) => {
                 let address = instruction.operands.get(usize::from(access.address));

@@ -338,7 +338,7 @@ impl<'a> Decoder<'_, 'a> {
         }
         let cx = Cx::new(instruction, &self.scopes, self.number);
         let guard = instruction.guard.as_ref().map(|guard| {
-            let name = crate::ptx::ast::Operand::Name(guard.register);
+            let name = crate::ptx::ast::Operand::from(guard.register);
             cx.pred_src(&name).map(|pred| super::regs::PredSrc { negated: guard.negated, ..pred })
         });
         let (guard, code) = match guard.transpose() {

@@ -22,7 +22,7 @@ pub(in super::super) struct Cx<'c, 'a> {
 
 impl<'c, 'a> Cx<'c, 'a> {
     pub(super) fn new(instruction: &'c Instruction<'a>, scopes: &'c Scopes<'a>, function: u32) -> Self {
-        let types = instruction.modifiers.iter().filter_map(|word| Ty::parse(word.text)).collect();
+        let types = instruction.modifiers().iter().filter_map(|word| Ty::parse(word.text)).collect();
         Self { instruction, scopes, function, types }
     }
 
@@ -33,7 +33,7 @@ impl<'c, 'a> Cx<'c, 'a> {
 
     /// The first modifier that this list holds.
     pub(in super::super) fn one_of<'m>(&self, list: &[&'m str]) -> Option<&'m str> {
-        self.instruction.modifiers.iter().find_map(|word| list.iter().copied().find(|m| *m == word.text))
+        self.instruction.modifiers().iter().find_map(|word| list.iter().copied().find(|m| *m == word.text))
     }
 
     /// The (first) type.
@@ -85,9 +85,9 @@ impl<'c, 'a> Cx<'c, 'a> {
                 Ty::F64 | Ty::B(64) => *bits,
                 _ => u64::from((f64::from_bits(*bits) as f32).to_bits()),
             })),
-            Operand::Name(word) => self.named(word.text, 0),
-            Operand::Offset(word, offset, _) => self.named(word.text, offset.cast_unsigned()),
-            Operand::Vector(items, _) if items.len() == 1 => self.value(&items[0], ty),
+            Operand::Name(name, _) => self.named(name, 0),
+            Operand::Offset(offset, _) => self.named(offset.0.text, offset.1.cast_unsigned()),
+            Operand::Vector(items) if items.len() == 1 => self.value(&items[0], ty),
             Operand::Not(inner, _) => match &**inner {
                 Operand::Int(value, _) => Ok(Src::Const(u64::from(value.get() == 0))),
                 inner => match self.value(inner, ty)? {
@@ -143,7 +143,7 @@ impl<'c, 'a> Cx<'c, 'a> {
     /// What a name operand stands for.
     pub(in super::super) fn entity(&self, operand: &Operand<'_>) -> Option<Entity> {
         match operand {
-            Operand::Name(word) => self.find(word.text),
+            Operand::Name(name, _) => self.find(name),
             _ => None,
         }
     }
@@ -156,12 +156,12 @@ impl<'c, 'a> Cx<'c, 'a> {
     /// The register that an operand names.
     pub(in super::super) fn destination(&self, operand: &Operand<'_>) -> Result<Dst, Bad> {
         match operand {
-            Operand::Name(word) if word.text == "_" => Ok(Dst(None)),
-            Operand::Name(word) => match self.find(word.text) {
+            Operand::Name(name, _) if *name == "_" => Ok(Dst(None)),
+            Operand::Name(name, _) => match self.find(name) {
                 Some(Entity::Register { slot, elements: 1, .. }) => Ok(Dst(Some(slot))),
-                _ => Err(format!("`{}` is no register to write", word.text)),
+                _ => Err(format!("`{}` is no register to write", name)),
             },
-            Operand::Vector(items, _) if items.len() == 1 => self.destination(&items[0]),
+            Operand::Vector(items) if items.len() == 1 => self.destination(&items[0]),
             _ => Err("a destination of unexpected form".into()),
         }
     }
@@ -169,10 +169,10 @@ impl<'c, 'a> Cx<'c, 'a> {
     /// A predicate to write.
     pub(in super::super) fn pred_dst(&self, operand: &Operand<'_>) -> Result<PredDst, Bad> {
         match operand {
-            Operand::Name(word) if word.text == "_" => Ok(PredDst(None)),
-            Operand::Name(word) => match self.find(word.text) {
+            Operand::Name(name, _) if *name == "_" => Ok(PredDst(None)),
+            Operand::Name(name, _) => match self.find(name) {
                 Some(Entity::Predicate(slot)) => Ok(PredDst(Some(slot))),
-                _ => Err(format!("`{}` is no predicate register", word.text)),
+                _ => Err(format!("`{}` is no predicate register", name)),
             },
             _ => Err("a predicate of unexpected form".into()),
         }
@@ -195,8 +195,8 @@ impl<'c, 'a> Cx<'c, 'a> {
         let operand = self.operand(index)?;
         let mut out = Vec::new();
         match operand {
-            Operand::Vector(items, _) => {
-                for item in items {
+            Operand::Vector(items) => {
+                for item in items.iter() {
                     self.element(item, &mut out);
                 }
             }
@@ -226,8 +226,8 @@ impl<'c, 'a> Cx<'c, 'a> {
     /// Values that a vector operand reads.
     pub(in super::super) fn srcs(&self, index: usize, ty: Ty) -> Result<Vec<Src>, Bad> {
         let operand = self.operand(index)?;
-        if let Operand::Name(word) = operand
-            && let Some(vector) = special(word.text).filter(|v| v.len() > 1)
+        if let Operand::Name(name, _) = operand
+            && let Some(vector) = special(name).filter(|v| v.len() > 1)
         {
             return Ok(vector.into_iter().map(Src::Special).collect());
         }
@@ -241,7 +241,7 @@ impl<'c, 'a> Cx<'c, 'a> {
     /// The state space among the modifiers.
     pub(in super::super) fn space(&self) -> Space {
         self.instruction
-            .modifiers
+            .modifiers()
             .iter()
             .find_map(|word| match word.text {
                 "global" => Some(Space::Global),

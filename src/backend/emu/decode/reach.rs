@@ -78,19 +78,16 @@ pub(super) fn mentioned<'a>(block: &Block<'a>, names: &mut FxHashSet<&'a str>) {
 
 fn in_operand<'a>(operand: &Operand<'a>, names: &mut FxHashSet<&'a str>) {
     match operand {
-        Operand::Name(word) => drop(names.insert(word.text)),
-        Operand::Offset(word, _, _) => drop(names.insert(word.text)),
+        Operand::Name(name, _) => drop(names.insert(name)),
+        Operand::Offset(offset, _) => drop(names.insert(offset.0.text)),
         Operand::Address(address) => {
             names.extend(address.base.map(|word| word.text));
             address.extra.iter().for_each(|o| in_operand(o, names));
         }
-        Operand::Vector(items, _) | Operand::List(items, _) => {
+        Operand::Vector(items) | Operand::List(items) => {
             items.iter().for_each(|o| in_operand(o, names));
         }
-        Operand::Pair(a, b, _) => {
-            in_operand(a, names);
-            in_operand(b, names);
-        }
+        Operand::Pair(both, _) => both.iter().for_each(|o| in_operand(o, names)),
         Operand::Not(inner, _) | Operand::Negated(inner, _) => in_operand(inner, names),
         Operand::Int(..) | Operand::F32(..) | Operand::F64(..) => {}
     }

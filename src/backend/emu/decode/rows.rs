@@ -69,21 +69,18 @@ impl Rows {
 
     fn operand(&mut self, operand: &Operand<'_>, scopes: &Scopes<'_>, written: bool) {
         match operand {
-            Operand::Name(word) => self.name(word.text, scopes, written),
-            Operand::Offset(word, _, _) => self.name(word.text, scopes, written),
+            Operand::Name(name, _) => self.name(name, scopes, written),
+            Operand::Offset(offset, _) => self.name(offset.0.text, scopes, written),
             Operand::Address(address) => {
                 if let Some(word) = address.base {
                     self.name(word.text, scopes, false);
                 }
                 address.extra.iter().for_each(|o| self.operand(o, scopes, false));
             }
-            Operand::Vector(items, _) | Operand::List(items, _) => {
+            Operand::Vector(items) | Operand::List(items) => {
                 items.iter().for_each(|o| self.operand(o, scopes, written));
             }
-            Operand::Pair(a, b, _) => {
-                self.operand(a, scopes, written);
-                self.operand(b, scopes, written);
-            }
+            Operand::Pair(both, _) => both.iter().for_each(|o| self.operand(o, scopes, written)),
             Operand::Not(inner, _) | Operand::Negated(inner, _) => self.operand(inner, scopes, false),
             Operand::Int(..) | Operand::F32(..) | Operand::F64(..) => {}
         }

@@ -136,7 +136,7 @@ impl Combine {
 pub(super) fn setp(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let ty = cx.ty()?;
     let (p, q) = match cx.operand(0)? {
-        Operand::Pair(p, q, _) => (cx.pred_dst(p)?, cx.pred_dst(q)?),
+        Operand::Pair(both, _) => (cx.pred_dst(&both[0])?, cx.pred_dst(&both[1])?),
         p => (cx.pred_dst(p)?, PredDst(None)),
     };
     if matches!(ty, Ty::F16x2 | Ty::Bf16x2) {
@@ -154,7 +154,7 @@ pub(super) fn setp(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
 
 /// Packed halves give a predicate each.
 fn setp_packed(cx: &Cx<'_, '_>, ty: Ty, p: PredDst, q: PredDst) -> Result<Code, Bad> {
-    let how = cx.instruction.modifiers.first().and_then(|word| accepts(word.text, true));
+    let how = cx.instruction.modifiers().first().and_then(|word| accepts(word.text, true));
     let Some(how) = how else { return cx.refuse() };
     let (a, b) = (cx.src(1, ty)?, cx.src(2, ty)?);
     let combine = Combine::read(cx, 3)?;

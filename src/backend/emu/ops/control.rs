@@ -65,7 +65,7 @@ pub(super) fn call(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
         return Err("a call of nobody".into());
     };
     let list = |operand: Option<&Operand<'_>>| match operand {
-        Some(Operand::List(items, _)) => {
+        Some(Operand::List(items)) => {
             items.iter().map(|item| slot(cx, item)).collect::<Result<Vec<_>, _>>()
         }
         _ => Ok(Vec::new()),
@@ -73,7 +73,7 @@ pub(super) fn call(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let rets = list(operands.get(..at).and_then(|before| before.first()))?;
     let args = list(operands.get(at + 1))?;
     let target = match (cx.entity(name), name) {
-        (Some(Entity::Function(number)), Operand::Name(word)) => match word.text {
+        (Some(Entity::Function(number)), Operand::Name(name, _)) => match *name {
             "vprintf" => Target::Builtin(Builtin::Vprintf),
             "malloc" => Target::Builtin(Builtin::Malloc),
             "free" => Target::Builtin(Builtin::Free),
@@ -81,15 +81,15 @@ pub(super) fn call(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
             _ => Target::Function(number),
         },
         (Some(Entity::Register { .. }), _) => Target::Indirect(cx.value(name, Ty::U(64))?),
-        (_, Operand::Name(word)) => Target::Unknown(word.text.into()),
+        (_, Operand::Name(name, _)) => Target::Unknown((*name).into()),
         _ => return Err("a call of what is no function".into()),
     };
     Ok(Code::Call(Box::new(Call { caller: cx.function, target, args: args.into(), rets: rets.into() })))
 }
 
 fn slot(cx: &Cx<'_, '_>, operand: &Operand<'_>) -> Result<Slot, Bad> {
-    if let Operand::Name(word) = operand
-        && word.text == "_"
+    if let Operand::Name(name, _) = operand
+        && *name == "_"
     {
         return Ok(Slot::Sink);
     }

@@ -121,14 +121,14 @@ pub(super) fn lop3(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
         let (a, b, c) = (regs.get(a), regs.get(b), regs.get(c));
         std::array::from_fn::<u64, 32, _>(|lane| low(lut(a[lane], b[lane], c[lane], table), 32))
     };
-    let Operand::Pair(d, p, _) = cx.operand(0)? else {
+    let Operand::Pair(both, _) = cx.operand(0)? else {
         let d = cx.dst(0)?;
         return Ok(compute(move |regs, mask| {
             let value = value(regs);
             regs.set(d, mask, |lane| value[lane]);
         }));
     };
-    let (d, p) = (cx.destination(d)?, cx.pred_dst(p)?);
+    let (d, p) = (cx.destination(&both[0])?, cx.pred_dst(&both[1])?);
     let q = if cx.len() > 5 { cx.pred_src(cx.operand(5)?)? } else { PredSrc { slot: None, negated: false } };
     let or = !cx.has("and");
     Ok(compute(move |regs, mask| {

@@ -67,7 +67,7 @@ pub(super) fn movmatrix(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
 type Shape = (usize, usize, usize);
 
 fn shape(cx: &Cx<'_, '_>) -> Option<Shape> {
-    cx.instruction.modifiers.iter().find_map(|word| {
+    cx.instruction.modifiers().iter().find_map(|word| {
         let (m, rest) = word.text.strip_prefix('m')?.split_once('n')?;
         let (n, k) = rest.split_once('k')?;
         Some((m.parse().ok()?, n.parse().ok()?, k.parse().ok()?))
@@ -272,11 +272,11 @@ pub(super) fn mma(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
         "s32",
     ];
     let is_known = |word: &str| known.contains(&word) || word.starts_with('m') && word.contains('k');
-    let layouts = cx.instruction.modifiers.iter().filter(|w| matches!(w.text, "row" | "col"));
+    let layouts = cx.instruction.modifiers().iter().filter(|w| matches!(w.text, "row" | "col"));
     let usual = layouts.map(|w| w.text).eq(["row", "col"]);
     match (shape(cx), cx.types.as_slice()) {
         (Some(shape @ (8 | 16, 8, _)), &[d, a, b, c])
-            if usual && cx.instruction.modifiers.iter().all(|w| is_known(w.text)) =>
+            if usual && cx.instruction.modifiers().iter().all(|w| is_known(w.text)) =>
         {
             product(cx, shape, [d, a, b, c], [Layout::A, Layout::B, Layout::C])
         }

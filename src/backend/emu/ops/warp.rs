@@ -24,7 +24,7 @@ const NONE: Src = Src::Const(0);
 /// Instructions meet those of the same opcode and modifiers.
 fn class(cx: &Cx<'_, '_>) -> u32 {
     // FNV-1a over the words, which is stable and good enough to tell a few forms apart.
-    let words = std::iter::once(cx.instruction.opcode).chain(&cx.instruction.modifiers);
+    let words = std::iter::once(cx.instruction.opcode).chain(cx.instruction.modifiers());
     let step = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     words.flat_map(|word| word.text.bytes().chain([b'.'])).fold(0x811c_9dc5, step)
 }
@@ -45,7 +45,7 @@ pub(super) fn activemask(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
 pub(super) fn shfl(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let ty = Ty::B(32);
     let (d, p) = match cx.operand(0)? {
-        Operand::Pair(d, p, _) => (cx.destination(d)?, Some(cx.pred_dst(p)?)),
+        Operand::Pair(both, _) => (cx.destination(&both[0])?, Some(cx.pred_dst(&both[1])?)),
         _ => (cx.dst(0)?, None),
     };
     let inputs = [cx.src(1, ty)?, cx.src(2, ty)?, cx.src(3, ty)?];
@@ -140,7 +140,7 @@ pub(super) fn matching(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
         }));
     }
     let (d, p) = match cx.operand(0)? {
-        Operand::Pair(d, p, _) => (cx.destination(d)?, Some(cx.pred_dst(p)?)),
+        Operand::Pair(both, _) => (cx.destination(&both[0])?, Some(cx.pred_dst(&both[1])?)),
         _ => (cx.dst(0)?, None),
     };
     Ok(converge(mask, class(cx), inputs, move |regs, mask, met| {
@@ -199,7 +199,7 @@ pub(super) fn redux(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
 /// `elect.sync d|p, mask`
 pub(super) fn elect(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let (d, p) = match cx.operand(0)? {
-        Operand::Pair(d, p, _) => (cx.destination(d)?, cx.pred_dst(p)?),
+        Operand::Pair(both, _) => (cx.destination(&both[0])?, cx.pred_dst(&both[1])?),
         _ => return cx.refuse(),
     };
     let mask = Some(cx.src(1, Ty::B(32))?);
