@@ -40,7 +40,7 @@ fn ptxas_takes_every_instrumented_module() {
             let (next, failures, files, by_abi) = (&next, &failures, &files, &by_abi);
             scope.spawn(move || {
                 while let Some(file) = files.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    match check(ptxas, file, &scratch) {
+                    match compile(ptxas, file, &scratch, CallMode::Local) {
                         Ok(CallMode::Local) => {}
                         Ok(CallMode::Abi) => drop(by_abi.fetch_add(1, Ordering::Relaxed)),
                         Err(why) => {
@@ -85,26 +85,21 @@ fn ptxas_takes_calls_by_the_abi() {
     // Those below are about syntax; some hold what cannot be compiled by the ABI, such as functions of two results.
     files.retain(|file| file.parent().is_some_and(|folder| folder.ends_with("forms")));
     for file in &files {
-        let result = compile(&ptxas, file, &scratch.path().join("abi"), &[CallMode::Abi]);
+        let result = compile(&ptxas, file, &scratch.path().join("abi"), CallMode::Abi);
         assert_eq!(result, Ok(CallMode::Abi), "{}", file.display());
     }
 }
 
-fn check(ptxas: &Path, file: &Path, scratch: &Path) -> Result<CallMode, String> {
-    compile(ptxas, file, scratch, &[CallMode::Local, CallMode::Abi])
-}
-
-/// Tries the ways of calling in order, as the GPU backend does; gives the one that worked.
-fn compile(ptxas: &Path, file: &Path, scratch: &Path, modes: &[CallMode]) -> Result<CallMode, String> {
+/// Tries this way of calling and the one that may work instead, as the GPU backend does; gives the one that worked.
+fn compile(ptxas: &Path, file: &Path, scratch: &Path, mut mode: CallMode) -> Result<CallMode, String> {
     let text = std::fs::read_to_string(file).map_err(|e| e.to_string())?;
     let parsed = ptx::parse(&text);
     if let Some(error) = parsed.errors.first() {
         return Err(format!("{error} at byte {}", error.span.start));
     }
     let sites = SiteTable::new(&parsed.module);
-    let mut last = String::new();
-    for mode in modes {
-        let instrumented = instrument(&text, &parsed.module, &sites, *mode)
+    loop {
+        let instrumented = instrument(&text, &parsed.module, &sites, mode)
             .map_err(|e| format!("{e} at byte {:?}", e.span().map(|span| span.start)))?;
         let input = scratch.with_extension("ptx");
         std::fs::write(&input, &instrumented.text).map_err(|e| e.to_string())?;
@@ -116,20 +111,18 @@ fn compile(ptxas: &Path, file: &Path, scratch: &Path, modes: &[CallMode]) -> Res
             .output()
             .map_err(|e| e.to_string())?;
         if output.status.success() {
-            return Ok(*mode);
+            return Ok(mode);
         }
-        last = String::from_utf8_lossy(&output.stderr).into_owned();
-        // Out of registers: the one error that another way of calling cures.
-        if !last.contains("C7600") {
-            break;
+        let said = String::from_utf8_lossy(&output.stderr);
+        match mode.instead(&said) {
+            Some(other) => mode = other,
+            None => return Err(said.lines().take(4).collect::<Vec<_>>().join(" / ")),
         }
     }
-    Err(last.lines().take(4).collect::<Vec<_>>().join(" / "))
 }
 
 /// `sm_90a` as it is; targets that ptxas no longer compiles for give the newest common one.
-fn arch(module: &Module<'_>) -> String {
-    let args = module.directive(".target").map_or("", |directive| directive.args.text);
-    let word = args.split(',').map(str::trim).find(|word| word.starts_with("sm_")).unwrap_or("sm_90");
-    if module.target_sm().is_none_or(|sm| sm < OLDEST_SM) { "sm_90".into() } else { word.into() }
+fn arch<'a>(module: &Module<'a>) -> &'a str {
+    let target = module.target().filter(|_| module.target_sm().is_some_and(|sm| sm >= OLDEST_SM));
+    target.unwrap_or("sm_90")
 }

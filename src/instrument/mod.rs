@@ -42,6 +42,13 @@ pub enum CallMode {
     Abi,
 }
 
+impl CallMode {
+    /// The way to try when ptxas has refused a module with calls of this one, and has said this.
+    pub fn instead(self, said: &str) -> Option<Self> {
+        (self == Self::Local && said.contains("C7600")).then_some(Self::Abi)
+    }
+}
+
 /// An instrumented module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Instrumented {

@@ -296,9 +296,12 @@ impl<'a> Walk<'_, 'a> {
             // make ptxas allocate it.
             let mut named: Vec<&Variable<'_>> = Vec::new();
             if !module_shared.variables.is_empty() {
-                let mut mentioned = Mentioned { shared: module_shared, names: rustc_hash::FxHashSet::default() };
+                let mut mentioned =
+                    Mentioned { shared: module_shared, names: rustc_hash::FxHashSet::default() };
                 mentioned.block(body);
-                named.extend(mentioned.names.iter().filter_map(|name| module_shared.variables.get(name)).flatten());
+                named.extend(
+                    mentioned.names.iter().filter_map(|name| module_shared.variables.get(name)).flatten(),
+                );
             }
             named.sort_by_key(|variable| variable.name.span.start);
             let named = named.into_iter().map(|variable| shared_variable(variable));

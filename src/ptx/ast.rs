@@ -63,16 +63,26 @@ impl<'a> Module<'a> {
 
     /// `.version` as (major, minor).
     pub fn version(&self) -> Option<(u32, u32)> {
-        let (major, minor) = self.directive(".version")?.args.text.split_once('.')?;
-        Some((major.trim().parse().ok()?, minor.trim().parse().ok()?))
+        version_of(self.directive(".version")?.args.text)
+    }
+
+    /// The architecture that `.target` names, such as `sm_90a`.
+    pub fn target(&self) -> Option<&'a str> {
+        let args = self.directive(".target")?.args.text;
+        args.split(',').map(str::trim).find(|word| word.starts_with("sm_"))
     }
 
     /// The number in `.target sm_NN`, such as 90.
     pub fn target_sm(&self) -> Option<u32> {
-        let args = self.directive(".target")?.args.text;
-        let sm = args.split(',').find_map(|word| word.trim().strip_prefix("sm_"))?;
+        let sm = self.target()?.strip_prefix("sm_")?;
         sm.trim_end_matches(|c: char| c.is_ascii_alphabetic()).parse().ok()
     }
+}
+
+/// The arguments of `.version` as (major, minor).
+pub(super) fn version_of(args: &str) -> Option<(u32, u32)> {
+    let (major, minor) = args.split_once('.')?;
+    Some((major.trim().parse().ok()?, minor.trim().parse().ok()?))
 }
 
 /// Something at module scope.

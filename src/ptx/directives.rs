@@ -1,4 +1,4 @@
-//! The directives of PTX ISA 9, to tell a slip from what is newer than this list.
+//! The directives of PTX ISA 9.0, to tell a slip from what is newer than this list.
 
 /// Names with their dot.
 const NAMES: [&str; 51] = [

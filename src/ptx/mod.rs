@@ -22,6 +22,9 @@ pub use modifiers::{Modifiers, Words};
 pub use names::{NameError, check_names};
 pub use parse::{MAX_ERRORS, Parsed, SyntaxError, parse};
 
+/// The newest version of PTX whose directives and special registers are all listed here: a later module may use others.
+const LISTED: (u32, u32) = (9, 0);
+
 /// What a name may be a member of, given as the stem and number of `stem<count>`: `%r12` is number 2 of `%r1<5>` or 12 of
 /// `%r<20>`. The shortest stem comes first. Numbers have no leading zeros.
 pub fn numbered(name: &str) -> impl Iterator<Item = (&str, u32)> {

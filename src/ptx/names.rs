@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ast::{Block, Function, Instruction, Item, Module, Operand, Statement, Word};
 use super::special::is_special;
-use super::{MAX_ERRORS, numbered};
+use super::{LISTED, MAX_ERRORS, numbered};
 use crate::diag::nearest;
 use crate::span::Span;
 
@@ -36,9 +36,6 @@ pub fn check_names(module: &Module<'_>) -> Vec<NameError> {
     check.errors.sort_by_key(|error| error.span.start);
     check.errors
 }
-
-/// The newest version whose special registers are all listed: a later module may name one that is not.
-const SPECIALS_OF: (u32, u32) = (9, 0);
 
 /// Names beyond which no near one is looked for.
 const MAX_NEAR: usize = 2000;
@@ -73,7 +70,7 @@ impl<'a> Check<'a> {
             names: FxHashMap::default(),
             families: FxHashMap::default(),
             blocks: 0,
-            knows_specials: module.version().is_some_and(|version| version <= SPECIALS_OF),
+            knows_specials: module.version().is_some_and(|version| version <= LISTED),
             undeclared: FxHashSet::default(),
             errors: Vec::new(),
         };

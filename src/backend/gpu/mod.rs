@@ -61,12 +61,14 @@ impl Gpu {
             let text = instrument(program.source.text(), program.module, program.sites, mode)?.text;
             match self.context.load(&text, cap) {
                 Ok(module) => return Ok(module),
-                Err((_, log)) if mode == CallMode::Local && log.contains("C7600") => mode = CallMode::Abi,
-                Err((failure, log)) => {
-                    let detail = failure.detail();
-                    let detail = if log.is_empty() { detail } else { format!("{detail}\n{log}") };
-                    return Err(BackendError::Driver { call: "cuModuleLoadDataEx".into(), detail });
-                }
+                Err((failure, log)) => match mode.instead(&log) {
+                    Some(other) => mode = other,
+                    None => {
+                        let detail = failure.detail();
+                        let detail = if log.is_empty() { detail } else { format!("{detail}\n{log}") };
+                        return Err(BackendError::Driver { call: "cuModuleLoadDataEx".into(), detail });
+                    }
+                },
             }
         }
     }

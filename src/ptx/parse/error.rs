@@ -107,9 +107,10 @@ impl<'a> Parser<'a> {
         self.unclosed_at = Some(self.text.len());
     }
 
-    /// Records a directive that nobody knows and that is nearly one that is known. Others pass: PTX grows.
+    /// Records a directive that nobody knows and that is nearly one that is known. Others pass, and so do all of modules
+    /// newer than the list: PTX grows.
     pub(super) fn check_directive(&mut self, name: &str, span: Span) {
-        if directives::is_known(name) || name.len() > MAX_TOKEN {
+        if !self.knows_directives || directives::is_known(name) || name.len() > MAX_TOKEN {
             return;
         }
         let slips = if name.len() > 6 { 2 } else { 1 };

@@ -5,8 +5,8 @@ use memchr::{memchr, memchr3};
 use super::error::Context;
 use super::statement::trimmed;
 use super::{Parser, Result};
-use crate::ptx::ast::{Directive, Function, FunctionKind, Item, Module, Variable, Word};
-use crate::ptx::lex;
+use crate::ptx::ast::{Directive, Function, FunctionKind, Item, Module, Variable, Word, version_of};
+use crate::ptx::{LISTED, lex};
 use crate::span::Span;
 
 /// What a line begins with where reading goes on after an error.
@@ -45,6 +45,9 @@ impl<'a> Parser<'a> {
         match name.text {
             ".version" | ".target" | ".address_size" | ".file" | ".loc" => {
                 let directive = self.line_directive(name);
+                if name.text == ".version" {
+                    self.knows_directives = version_of(directive.args.text).is_none_or(|it| it <= LISTED);
+                }
                 items.push(Item::Directive(directive));
             }
             ".section" => {

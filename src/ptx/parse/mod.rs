@@ -46,6 +46,7 @@ fn parse_by(text: &str, is_quick: bool) -> Parsed<'_> {
         more_errors: 0,
         unclosed_at: None,
         depth: 0,
+        knows_directives: true,
         is_quick,
     };
     let module = parser.module();
@@ -73,6 +74,8 @@ struct Parser<'a> {
     /// Where the last missing `}` was reported, so that it is reported once for all scopes that it leaves open.
     unclosed_at: Option<usize>,
     depth: u32,
+    /// Whether the module's version is one whose directives are all listed.
+    knows_directives: bool,
     is_quick: bool,
 }
 

@@ -5,10 +5,10 @@
 //! the same place on, errors included. `both_ways_give_one_tree` holds the two together.
 
 use super::Parser;
+use crate::ptx::List;
 use crate::ptx::ast::{Address, Guard, InitValue, Instruction, Operand, Sequence, Statement, Word};
 use crate::ptx::eight::Eight;
 use crate::ptx::lex::{self, Number};
-use crate::ptx::List;
 use crate::span::Span;
 
 impl<'a> Parser<'a> {

@@ -65,9 +65,7 @@ pub(super) fn call(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
         return Err("a call of nobody".into());
     };
     let list = |operand: Option<&Operand<'_>>| match operand {
-        Some(Operand::List(items)) => {
-            items.iter().map(|item| slot(cx, item)).collect::<Result<Vec<_>, _>>()
-        }
+        Some(Operand::List(items)) => items.iter().map(|item| slot(cx, item)).collect::<Result<Vec<_>, _>>(),
         _ => Ok(Vec::new()),
     };
     let rets = list(operands.get(..at).and_then(|before| before.first()))?;

@@ -30,6 +30,9 @@ pub(crate) struct Args {
     /// Folders with .ptx files (and .cu files, if nvcc is there); each folder directly below is a source of its own
     #[arg(value_name = "DIR", required = true)]
     folders: Vec<PathBuf>,
+    /// The nvcc for .cu files; target/cuda has one after `cargo xtask cuda`
+    #[arg(long, value_name = "PATH")]
+    nvcc: Option<PathBuf>,
     /// Compile each file by ptxas, as it is and instrumented
     #[arg(long)]
     ptxas: bool,
@@ -82,7 +85,7 @@ pub(crate) fn run(args: &Args) -> Result<(), String> {
         .transpose()?;
 
     let mut found = files::find(&args.folders)?;
-    let compiled = compile_sources(&mut found, scratch.path(), jobs);
+    let compiled = compile_sources(&mut found, args.nvcc.as_deref(), scratch.path(), jobs);
     let found = files::distinct(found)?;
     let mut entries: Vec<Entry> = Vec::with_capacity(found.files.len());
     for file in found.files {
@@ -118,15 +121,30 @@ fn write(path: &Path, text: &str) -> Result<(), String> {
 
 /// Compiles the `.cu` files to PTX in the scratch folder and puts that in their place; those that do not compile are left
 /// out. Returns what to tell.
-fn compile_sources(found: &mut Vec<File>, scratch: &Path, jobs: usize) -> Option<String> {
+fn compile_sources(
+    found: &mut Vec<File>,
+    nvcc: Option<&Path>,
+    scratch: &Path,
+    jobs: usize,
+) -> Option<String> {
     let is_source = |file: &File| file.path.extension().is_some_and(|extension| extension == "cu");
     let count = found.iter().filter(|file| is_source(file)).count();
     if count == 0 {
         return None;
     }
-    let Some(nvcc) = crate::cuda::installed().map(|home| home.join("bin/nvcc")) else {
-        found.retain(|file| !is_source(file));
-        return Some(format!("{count} .cu files are left out: no nvcc (`cargo xtask cuda` brings it)"));
+    let nvcc = match nvcc {
+        Some(path) if path.exists() => Ok(path.to_owned()),
+        Some(path) => Err(format!("no nvcc at {}", path.display())),
+        None => crate::cuda::installed()
+            .map(|home| home.join("bin/nvcc"))
+            .ok_or_else(|| "no nvcc (`cargo xtask cuda` brings it)".to_owned()),
+    };
+    let nvcc = match nvcc {
+        Ok(nvcc) => nvcc,
+        Err(why) => {
+            found.retain(|file| !is_source(file));
+            return Some(format!("{count} .cu files are left out: {why}"));
+        }
     };
     let sources: Vec<(usize, &mut File)> =
         found.iter_mut().filter(|file| is_source(file)).enumerate().collect();

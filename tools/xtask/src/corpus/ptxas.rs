@@ -82,8 +82,7 @@ impl Ptxas {
             return None;
         }
         let parsed = ptx::parse(&text);
-        let target = parsed.module.directive(".target").map_or("", |directive| directive.args.text);
-        let mut flags = vec![format!("-arch={}", self.arch(target))];
+        let mut flags = vec![format!("-arch={}", self.arch(parsed.module.target().unwrap_or("sm_90")))];
         // Some compilers leave a NUL at the end, which ptxas does not take.
         let original = text.trim_end_matches('\0');
         let mut run = self.run(original, &flags, scratch);
@@ -102,24 +101,21 @@ impl Ptxas {
             return Some(compiled);
         }
         let sites = SiteTable::new(&parsed.module);
-        // As the backend does it: by the ABI where registers run out otherwise.
-        for mode in [CallMode::Local, CallMode::Abi] {
-            let Ok(instrumented) = instrument(&text, &parsed.module, &sites, mode) else { break };
+        let mut mode = Some(CallMode::Local);
+        while let Some(calls) = mode {
+            let Ok(instrumented) = instrument(&text, &parsed.module, &sites, calls) else { break };
             let run = self.run(&instrumented.text, &compiled.flags, scratch);
             compiled.instrumented = Some(run.accepted);
             compiled.instrumented_seconds = run.seconds;
-            compiled.by_abi = mode == CallMode::Abi;
+            compiled.by_abi = calls == CallMode::Abi;
             compiled.message = run.said;
-            if run.accepted || !compiled.message.contains("C7600") {
-                break;
-            }
+            mode = calls.instead(&compiled.message);
         }
         Some(compiled)
     }
 
     /// The module's own target where this ptxas has it, else the nearest newer one.
-    pub(super) fn arch(&self, target: &str) -> &str {
-        let own = target.split(',').map(str::trim).find(|word| word.starts_with("sm_")).unwrap_or("sm_90");
+    pub(super) fn arch(&self, own: &str) -> &str {
         if let Some(target) = self.targets.iter().find(|target| *target == own) {
             return target;
         }

@@ -114,6 +114,37 @@ fn ptxas_is_asked_about_both_texts() {
     assert_eq!((&all["ptxas_comparable"], &all["ptxas_instrumented"]), (&1.into(), &0.into()));
 }
 
+/// An nvcc that makes the text of a module out of any source that does not hold `refused`.
+fn fake_nvcc(folder: &TempDir) -> PathBuf {
+    let path = folder.path().join("nvcc");
+    // `-ptx -arch=... -lineinfo -w -o TARGET SOURCE`
+    let script = "#!/bin/sh\ntest \"$1 $5\" = '-ptx -o' || exit 2\nif grep -q refused \"$7\"; then exit 1; fi\n\
+        cp \"$(dirname \"$0\")/one/good.ptx\" \"$6\"\necho \"// $7\" >> \"$6\"\n";
+    fs::write(&path, script).unwrap();
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).unwrap();
+    path
+}
+
+#[test]
+fn sources_are_compiled_first() {
+    let folder = corpus();
+    for (name, text) in [("kernel", "good"), ("other", "good, too"), ("broken", "refused")] {
+        fs::write(folder.path().join(format!("two/{name}.cu")), text).unwrap();
+    }
+    let nvcc = fake_nvcc(&folder);
+    let (json, markdown) = run_with(&["--nvcc", nvcc.to_str().unwrap(), "--jobs", "2"], &folder);
+    assert!(markdown.contains("2 of 3 .cu files compiled by nvcc"), "{markdown}");
+    let two = &json["sources"]["two"];
+    assert_eq!((&two["files"], &two["parsed"], &two["instrumented"]), (&4.into(), &3.into(), &2.into()));
+    let files = json["files"].as_array().unwrap();
+    let kernel = files.iter().find(|file| file["path"].as_str().unwrap().ends_with("two/kernel.cu")).unwrap();
+    assert_eq!((&kernel["round_tripped"], &kernel["sites"]), (&true.into(), &2.into()));
+
+    let (json, markdown) = run_with(&["--nvcc", "/no/such/nvcc"], &folder);
+    assert!(markdown.contains("3 .cu files are left out: no nvcc at /no/such/nvcc"), "{markdown}");
+    assert_eq!(json["sources"]["two"]["files"], 2);
+}
+
 #[test]
 fn text_that_the_tree_lost_is_found() {
     let print = |text: &str| {
@@ -133,13 +164,7 @@ fn text_that_the_tree_lost_is_found() {
 fn the_nearest_newer_target_is_taken() {
     let folder = corpus();
     let ptxas = Ptxas::new(fake_ptxas(&folder, "nothing"), Duration::from_secs(9), u64::MAX).unwrap();
-    for (target, arch) in [
-        ("sm_35", "sm_75"),
-        ("sm_75, debug", "sm_75"),
-        ("sm_80", "sm_90"),
-        ("sm_90a", "sm_90a"),
-        ("texmode_raw, sm_90", "sm_90"),
-    ] {
+    for (target, arch) in [("sm_35", "sm_75"), ("sm_75", "sm_75"), ("sm_80", "sm_90"), ("sm_90a", "sm_90a")] {
         assert_eq!(ptxas.arch(target), arch, "{target}");
     }
 }
