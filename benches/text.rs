@@ -1,22 +1,14 @@
 //! How fast texts go through: parsing, and all of parsing, sites, instrumentation and printing.
 //!
-//! `cargo bench --bench text`. The text is the repository's kernels, repeated; `PTXRACE_BENCH_PTX=FILE` names a real file
-//! instead.
+//! `cargo bench --bench text`. The text is the repository's kernels, repeated; `PTXRACE_BENCH_PTX=FILE[:FILE...]` names real
+//! files instead. The time is the clock's, and longer where others use the machine; it includes dropping the tree.
 //!
-//! MB of input for a second of CPU time (best of many, one core of a Xeon; the time that this bench shows is the clock's, and
-//! longer where others use the machine), dropping the tree included: a module of 5.5 MB
-//! that nvcc 13 made of Thrust's and CUB's sorts and scans with `-lineinfo`, and one of 1.6 MB without:
-//!
-//! | | 5.5 MB | 1.6 MB |
-//! | --- | --- | --- |
-//! | parse | 250 | 170 |
-//! | parse, sites, instrument, print | 104 | 73 |
-//!
-//! The tree of compilers' output takes 8 bytes for each byte of text (`the_tree_is_small` in `tests/parser.rs`).
+//! Numbers of large files of many sources are in `results/2026-11-30-text.md`. The tree of compilers' output takes about 7
+//! bytes for each byte of text (`the_tree_is_small` in `tests/limits.rs`).
 
 use std::fs;
 use std::hint::black_box;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use ptxrace::instrument::{CallMode, SiteTable, instrument};
@@ -25,12 +17,22 @@ use ptxrace::ptx;
 /// Bytes of a text made of the repository's kernels.
 const LARGE: usize = 8 << 20;
 
-fn text() -> (String, String) {
-    if let Some(path) = std::env::var_os("PTXRACE_BENCH_PTX") {
-        let text = fs::read_to_string(&path).expect("PTXRACE_BENCH_PTX names a text");
-        let name = Path::new(&path).file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        return (name, text);
-    }
+/// Texts with their names.
+fn texts() -> Vec<(String, String)> {
+    let Some(paths) = std::env::var_os("PTXRACE_BENCH_PTX") else {
+        return vec![("kernels".into(), kernels())];
+    };
+    let read = |path: PathBuf| {
+        let text = fs::read_to_string(&path).expect("PTXRACE_BENCH_PTX names texts");
+        // By the folder, which is a source in a corpus.
+        let folder = path.parent().and_then(Path::file_name).unwrap_or(path.as_os_str());
+        (folder.to_string_lossy().into_owned(), text)
+    };
+    std::env::split_paths(&paths).map(read).collect()
+}
+
+/// The repository's kernels, repeated.
+fn kernels() -> String {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("benches/kernels");
     let mut paths: Vec<_> =
         fs::read_dir(folder).expect("the kernels").map(|entry| entry.expect("an entry").path()).collect();
@@ -50,22 +52,23 @@ fn text() -> (String, String) {
             break;
         }
     }
-    ("kernels".into(), text)
+    text
 }
 
 fn benches(c: &mut Criterion) {
-    let (name, text) = text();
-    let mut group = c.benchmark_group(name);
-    group.sample_size(10).throughput(Throughput::Bytes(text.len() as u64));
-    group.bench_function("parse", |b| b.iter(|| black_box(ptx::parse(&text)).errors.len()));
-    group.bench_function("parse, instrument, print", |b| {
-        b.iter(|| {
-            let module = ptx::parse(&text).module;
-            let sites = SiteTable::new(&module);
-            instrument(&text, &module, &sites, CallMode::Local).map(|done| done.text.len())
+    for (name, text) in texts() {
+        let mut group = c.benchmark_group(name);
+        group.sample_size(10).throughput(Throughput::Bytes(text.len() as u64));
+        group.bench_function("parse", |b| b.iter(|| black_box(ptx::parse(&text)).errors.len()));
+        group.bench_function("parse, instrument, print", |b| {
+            b.iter(|| {
+                let module = ptx::parse(&text).module;
+                let sites = SiteTable::new(&module);
+                instrument(&text, &module, &sites, CallMode::Local).map(|done| done.text.len())
+            });
         });
-    });
-    group.finish();
+        group.finish();
+    }
 }
 
 criterion_group!(all, benches);

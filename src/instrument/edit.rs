@@ -45,6 +45,11 @@ pub enum EditError {
 }
 
 impl Edits {
+    /// With room for so many edits that have so much text together.
+    pub(super) fn with_room(edits: usize, bytes: usize) -> Self {
+        Self { list: Vec::with_capacity(edits), texts: String::with_capacity(bytes) }
+    }
+
     /// Puts text before this byte. Several insertions at one byte stand in the order they were made.
     pub fn insert(&mut self, at: u32, text: &str) {
         self.insert_with(at, |out| out.push_str(text));

@@ -10,6 +10,9 @@ use super::symbols::Symbols;
 use super::{CallMode, Target, access, asynchronous, atomic, order, shared};
 use crate::ptx::ast::{Block, Function, FunctionKind, Instruction, Module, Statement, VarSpace};
 
+/// Bytes of the code that a usual site gets.
+const USUAL_CODE: usize = 192;
+
 /// Rewrites a module.
 pub(super) fn rewrite(
     text: &str,
@@ -24,7 +27,7 @@ pub(super) fn rewrite(
         target,
         symbols: Symbols::new(module),
         runtime: Runtime::default(),
-        edits: Edits::default(),
+        edits: Edits::with_room(sites.sites().len(), sites.sites().len() * USUAL_CODE),
         spare: Code::default(),
     };
     for function in module.functions() {
