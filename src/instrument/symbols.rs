@@ -3,7 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use crate::ptx::ast::{Function, Module, Registers, VarSpace, Variable};
-use crate::ptx::{numbered, type_bytes};
+use crate::ptx::{numbered, type_bytes, without_member};
 
 /// What a name stands for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,7 +100,7 @@ impl<'a> Symbols<'a> {
 
     /// What a name stands for, from the innermost scope out. A member (`v.x`) is an element of its register.
     pub(super) fn get(&self, name: &str) -> Option<Symbol<'a>> {
-        if let Some((base, _)) = name.split_once('.') {
+        if let Some(base) = without_member(name) {
             let Symbol::Register { ty, .. } = self.get(base)? else { return None };
             return Some(Symbol::Register { ty, vector: 1 });
         }

@@ -25,6 +25,11 @@ pub use parse::{MAX_ERRORS, Parsed, SyntaxError, parse};
 /// The newest version of PTX whose directives and special registers are all listed here: a later module may use others.
 const LISTED: (u32, u32) = (9, 0);
 
+/// A name without its member, where it has one: `%tid` of `%tid.x`.
+pub fn without_member(name: &str) -> Option<&str> {
+    memchr::memchr(b'.', name.as_bytes()).and_then(|at| name.get(..at))
+}
+
 /// What a name may be a member of, given as the stem and number of `stem<count>`: `%r12` is number 2 of `%r1<5>` or 12 of
 /// `%r<20>`. The shortest stem comes first. Numbers have no leading zeros.
 pub fn numbered(name: &str) -> impl Iterator<Item = (&str, u32)> {

@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 use super::ast::{Block, Function, Instruction, Item, Module, Operand, Statement, Word};
 use super::special::is_special;
-use super::{LISTED, MAX_ERRORS, numbered};
+use super::{LISTED, MAX_ERRORS, numbered, without_member};
 use crate::diag::nearest;
 use crate::span::Span;
 
@@ -210,7 +210,7 @@ impl<'a> Check<'a> {
 
     /// A name that must be declared, with or without its member.
     fn used(&mut self, word: Word<'a>, what: &'static str) {
-        let name = word.text.split_once('.').map_or(word.text, |(name, _)| name);
+        let name = without_member(word.text).unwrap_or(word.text);
         if self.family(name).is_some_and(|inside| inside.is_ok()) || self.names.contains_key(name) {
             return;
         }
