@@ -248,8 +248,11 @@ impl<'a> Cursor<'a> {
         if self.byte() == b'|' { self.pair(out) } else { Some(()) }
     }
 
-    /// The second half of `p|q`.
+    /// The second half of `p|q`. Behind a number `|` is an operator.
     fn pair(&mut self, out: &mut Operand<'a>) -> Option<()> {
+        if matches!(out, Operand::Int(..) | Operand::F32(..) | Operand::F64(..)) {
+            return None;
+        }
         self.mark(b'|')?;
         self.blanks();
         let mut second = Operand::BLANK;
@@ -416,6 +419,7 @@ mod tests {
             "$L: mov.u32 %r1, 1; $M: .branchtargets $L; $N : bra $L; $O: } ld.v4.u32 {%r1,%r2,%r3,%r4}, [%rd1+-16];",
             "ld.const[2].u32 %r1, [%rd1-4]; ld . global.u32 %r1, [tab+8]; ld.shared::cta.u32 %r1, [%r1 + 8];",
             "a..b c; a.:: b; a::b c; a.b:c d; a.b::c.d::e f; a.b::.c d; a. b; a.b. c; a.b.;",
+            "mov.u32 %r1, 4|3; mov.u32 %r1, 1 | 0f3F800000; setp.eq.u32 p|4, a, 1|2|3; mov.u32 %r1, {1|2};",
             "setp.eq.u32 p | q, a, b; setp.eq.u32 p|q|r, a, b; @!p bra X; @ p bra X; add a, b",
         ];
         for line in lines {
