@@ -286,8 +286,22 @@ pub enum Missing {
     Converged,
     /// Warps of one block without a block barrier between.
     BlockBarrier,
-    /// Blocks of one launch, nothing observed between them.
-    BetweenBlocks,
+    /// Blocks of one launch, with nothing that orders them.
+    BetweenBlocks {
+        /// The second access's thread has acquired something that threads of the first one's block released.
+        acquired: bool,
+    },
+    /// One thread released by a flag and another acquired, but they are not those of the accesses.
+    Apart {
+        /// The first access is not ordered before the release.
+        before: bool,
+        /// The second access is not ordered after the acquire.
+        after: bool,
+        /// The write of the flag.
+        flag_write: Witness,
+        /// The read that observed it.
+        flag_read: Witness,
+    },
     /// Both are strong, but a scope leaves the other thread out.
     AccessScope,
     /// A flag was observed, but the pattern is incomplete.

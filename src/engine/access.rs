@@ -262,6 +262,7 @@ impl Core {
                 marking: access.marking,
                 rmw: access.is_rmw(),
                 plain: None,
+                narrow: None,
             });
         }
         let warp = block.warps.get_mut(usize::from(warp_index))?;
@@ -450,6 +451,7 @@ impl Core {
                 marking: stroke.marking,
                 rmw: false,
                 plain: Some((writer, write)),
+                narrow: None,
             };
             block.observe(seen);
         }

@@ -161,6 +161,11 @@ impl Clock {
         self.find(block).map_or(0, |at| self.blocks[at].1.get(warp, lane))
     }
 
+    /// Whether anything of a block is known.
+    pub(super) fn knows_of(&self, block: u32) -> bool {
+        self.find(block).is_ok()
+    }
+
     /// Lanes of `mask` that are known up to `time`.
     #[inline]
     pub(super) fn known(&self, block: u32, warp: u8, mask: u32, time: Time) -> u32 {

@@ -109,23 +109,16 @@ impl Judge<'_> {
                 (Rule::R008, Missing::Asynchronous(pending))
             } else if key.path == Path::Mbarrier && now_key.path == Path::Mbarrier {
                 self.distance(facts, relation)
-            } else if both_strong && same_bytes {
+            } else if both_strong && !self.inclusive(facts) {
                 (Rule::R004, Missing::AccessScope)
-            } else if let Some(found) = self.publication(facts, relation, word) {
-                found
-            } else if !(same_bytes || key.path.is_range() || now_key.path.is_range()) {
-                // Atomics stay mutually atomic at different sizes if their scopes include each other; libraries make byte
-                // atomics so.
-                if atomics == 2 || (atomics == 1 && both_strong && self.inclusive(facts)) {
-                    severity = Severity::Warning;
-                }
-                (Rule::R011, Missing::Size)
-            } else if atomics == 1 {
-                (Rule::R007, self.distance(facts, relation).1)
             } else {
-                self.distance(facts, relation)
+                self.unordered(facts, relation, word)
             }
         };
+        // Atomics stay mutually atomic at different sizes if their scopes include each other; libraries make byte atomics so.
+        if rule == Rule::R011 && atomics > 0 {
+            severity = Severity::Warning;
+        }
         let plain_writes = key.class == AccessClass::Write && now_key.class == AccessClass::Write;
         let same_instruction = facts.same_record() && plain_writes && !both_strong;
         let same_tile = key.path == Path::Tile
@@ -146,6 +139,22 @@ impl Judge<'_> {
         let witnesses = self.witnesses(facts, word);
         let kind = Some(Kind::of(key.class, now_key.class));
         Some(Conflict { rule, severity, kind, relation, witnesses, missing, same_value, same_instruction })
+    }
+
+    /// Nothing special about the accesses: what is wanting is order, or they differ in size only.
+    fn unordered(&self, facts: &Facts<'_>, relation: Relation, word: u64) -> (Rule, Missing) {
+        let (key, now_key) = (facts.key, facts.now_key);
+        let found = match self.publication(facts, relation, word) {
+            Some((rule, missing)) if !matches!(missing, Missing::Apart { .. }) => return (rule, missing),
+            found => found,
+        };
+        // Whatever else they are, they would be morally strong if they had one size.
+        if key.is_strong() && now_key.is_strong() && !(key.path.is_range() || now_key.path.is_range()) {
+            return (Rule::R011, Missing::Size);
+        }
+        let (rule, missing) = found.unwrap_or_else(|| self.distance(facts, relation));
+        let atomics = [key, now_key].iter().filter(|k| k.class == AccessClass::Atomic).count();
+        (if atomics == 1 { Rule::R007 } else { rule }, missing)
     }
 
     /// Values are logged for whole stores, so only stores of one shape can be compared.
@@ -265,13 +274,27 @@ impl Judge<'_> {
             self.locations,
             self.geometry(facts.later()),
         );
+        if last.is_none() && matches!(relation, Relation::Cluster | Relation::Grid) {
+            let apart = publish::apart(
+                earlier,
+                later,
+                [facts.entry.interval, facts.now.interval],
+                address,
+                self.viewer.know,
+                self.block,
+                self.locations,
+                self.geometry(facts.later()),
+            );
+            *last = apart.map(|missing| (Rule::R003, missing));
+        }
         last.clone()
     }
 
     /// Strong data behind a flag whose publication is incomplete: no race, but the read may be stale.
     fn strong_data(&self, facts: &Facts<'_>, relation: Relation, word: u64) -> Option<Conflict> {
         let data = facts.key.class == AccessClass::Write && facts.now_key.class == AccessClass::Read;
-        let (rule, missing) = self.publication(facts, relation, word).filter(|_| data)?;
+        let (rule, missing) =
+            self.publication(facts, relation, word).filter(|(rule, _)| data && *rule != Rule::R003)?;
         // A store that releases is a flag, not data.
         let place = self.place(facts, word);
         let write = self.locations.get(&place).and_then(|location| location.write(facts.entry.order));
@@ -409,7 +432,12 @@ impl Judge<'_> {
             let converged = self.meets(facts);
             return (Rule::R002, Missing::WarpBarrier { converged, same_instruction: facts.same_record() });
         }
-        by_distance(relation)
+        let (rule, missing) = by_distance(relation);
+        if missing == (Missing::BetweenBlocks { acquired: false }) {
+            let acquired = self.viewer.know.clock.knows_of(facts.entry.block);
+            return (rule, Missing::BetweenBlocks { acquired });
+        }
+        (rule, missing)
     }
 }
 
@@ -419,7 +447,7 @@ fn by_distance(relation: Relation) -> (Rule, Missing) {
             (Rule::R002, Missing::WarpBarrier { converged: false, same_instruction: false })
         }
         Relation::Block => (Rule::R001, Missing::BlockBarrier),
-        Relation::Cluster | Relation::Grid => (Rule::R003, Missing::BetweenBlocks),
+        Relation::Cluster | Relation::Grid => (Rule::R003, Missing::BetweenBlocks { acquired: false }),
         Relation::Launch | Relation::Host => (Rule::R006, Missing::StreamOrder),
     }
 }

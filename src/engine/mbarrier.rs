@@ -14,13 +14,14 @@ use super::Core;
 use super::access::Stroke;
 use super::clock::{self, Know};
 use super::copies::{Copies, End};
+use super::publish::{Narrow, Observation};
 use super::shadow::Path;
 use super::sync::{Home, Message, Reach};
 use crate::abi::{Record, lanes};
 use crate::event::Place;
-use crate::finding::AccessClass;
+use crate::finding::{AccessClass, Side, ThreadId, Witness};
 use crate::instrument::SiteId;
-use crate::isa::{Mbarrier, MbarrierOp, Scope};
+use crate::isa::{Marking, Mbarrier, MbarrierOp, Scope};
 
 /// Phases kept of each mbarrier. Nobody can wait for one older than the last.
 const PHASES: usize = 4;
@@ -29,9 +30,23 @@ const PHASES: usize = 4;
 pub(super) struct Phase {
     number: u32,
     message: Message,
+    /// Its arrivals, where a scope may leave out who waits.
+    arrivals: SmallVec<[Arrival; 1]>,
     /// Asynchronous writes and reads that it completes.
     copies: [Option<u32>; 2],
 }
+
+/// An arrival: by whom, how far its scope reaches, and what it hands on.
+#[derive(Debug)]
+struct Arrival {
+    home: Home,
+    reach: Reach,
+    know: Arc<Know>,
+    witness: Witness,
+}
+
+/// Arrivals kept of a phase, to tell whose scope is too narrow.
+const ARRIVALS: usize = 32;
 
 #[derive(Debug)]
 struct State {
@@ -191,7 +206,7 @@ impl Core {
     }
 
     fn mbarrier_arrive(&mut self, mbarrier: &Mbarrier, record: &Record<'_>, party: Party, number: u32) {
-        let (index, warp_index) = (record.block(), record.warp());
+        let (index, warp_index, launch) = (record.block(), record.warp(), self.current);
         let home = Home::new(index, self.geometry);
         let Some(block) = self.blocks.get_mut(&index) else { return };
         let Some(warp) = block.warps.get_mut(usize::from(warp_index)) else { return };
@@ -201,7 +216,14 @@ impl Core {
         if mbarrier.order.releases() {
             let mut know = Know::new(index);
             warp.hand_on(index, warp_index, party.mask, &mut know);
-            phase.message.add(home, home.reach(mbarrier.scope), &Arc::new(know));
+            let (know, reach) = (Arc::new(know), home.reach(mbarrier.scope));
+            phase.message.add(home, reach, &know);
+            if home.has_peers() && phase.arrivals.len() < ARRIVALS {
+                let lane = (party.mask.trailing_zeros() & 31) as u8;
+                let thread = ThreadId { launch, block: index, warp: warp_index, lane };
+                let witness = witness(record, thread, AccessClass::Atomic, party.place, warp.interval);
+                phase.arrivals.push(Arrival { home, reach, know, witness });
+            }
             warp.time += 1;
         }
         if let Some(of_lanes) = &warp.sync {
@@ -210,8 +232,9 @@ impl Core {
     }
 
     fn mbarrier_wait(&mut self, mbarrier: &Mbarrier, record: &Record<'_>, party: Party, number: u32) {
-        let index = record.block();
+        let (index, launch, event) = (record.block(), self.current, self.events);
         let home = Home::new(index, self.geometry);
+        let mut missed: SmallVec<[Arc<Narrow>; 1]> = SmallVec::new();
         let Some(block) = self.blocks.get_mut(&index) else { return };
         let Some(warp) = block.warps.get_mut(usize::from(record.warp())) else { return };
         let Some(state) = self.mbarriers.state(number) else { return };
@@ -221,11 +244,42 @@ impl Core {
         }
         let Some(phase) = state.phase(party.phase) else { return };
         if mbarrier.order.acquires() {
-            for known in phase.message.eligible(home, home.reach(mbarrier.scope)) {
+            let reach = home.reach(mbarrier.scope);
+            for known in phase.message.eligible(home, reach) {
                 know.join(known);
+            }
+            for arrival in &phase.arrivals {
+                let distance = home.distance(arrival.home);
+                let side = match (arrival.reach < distance, reach < distance) {
+                    (true, true) => Side::Both,
+                    (true, false) => Side::Release,
+                    (false, true) => Side::Acquire,
+                    (false, false) => continue,
+                };
+                let narrow = Narrow { know: Arc::clone(&arrival.know), arrival: arrival.witness, side };
+                missed.push(Arc::new(narrow));
             }
             let (live, know) = (warp.live(), Arc::new(know));
             warp.know.update(party.mask, live, |own| clock::join(own, &know));
+            let (time, interval) = (warp.time, warp.interval);
+            for (narrow, lane) in missed.iter().flat_map(|narrow| {
+                (0..32u8).filter(|lane| party.mask >> lane & 1 != 0).map(move |lane| (narrow, lane))
+            }) {
+                let thread = ThreadId { launch, block: index, warp: record.warp(), lane };
+                block.observe(Observation {
+                    place: party.place,
+                    order: 0,
+                    event,
+                    time,
+                    read: witness(record, thread, AccessClass::Read, party.place, interval),
+                    scope: mbarrier.scope,
+                    mem_order: mbarrier.order,
+                    marking: Marking::Plain,
+                    rmw: false,
+                    plain: None,
+                    narrow: Some(Arc::clone(narrow)),
+                });
+            }
             return;
         }
         let know = Arc::new(know);
@@ -234,5 +288,24 @@ impl Core {
             pending.join(&phase.message);
             pending.add(home, Reach::Block, &know);
         }
+    }
+}
+
+/// An operation on an mbarrier.
+fn witness(
+    record: &Record<'_>,
+    thread: ThreadId,
+    class: AccessClass,
+    place: Place,
+    interval: u32,
+) -> Witness {
+    Witness {
+        site: SiteId(record.site()),
+        thread,
+        class,
+        address: place.address,
+        bytes: 8,
+        value: None,
+        interval,
     }
 }

@@ -28,6 +28,18 @@ pub(super) struct Observation {
     /// The write is a plain one, or the read is, so that flag and reader race: who wrote it, when, and the write. Only
     /// accesses to a single address are taken for flags.
     pub(super) plain: Option<(Party, Witness)>,
+    /// It is a wait for an mbarrier, and what it would have acquired but for a scope.
+    pub(super) narrow: Option<Arc<Narrow>>,
+}
+
+/// An arrival at an mbarrier that a wait did not acquire, as a scope leaves the other thread out.
+#[derive(Debug)]
+pub(super) struct Narrow {
+    /// What the arrival handed on.
+    pub(super) know: Arc<Know>,
+    pub(super) arrival: Witness,
+    /// Whose scope is too narrow.
+    pub(super) side: Side,
 }
 
 /// Observations kept for each block.
@@ -70,11 +82,89 @@ pub(super) fn explain(
             }
             continue;
         }
+        if let Some(narrow) = &seen.narrow {
+            if knows(&narrow.know, earlier) {
+                return Some(scopes(narrow, seen.read));
+            }
+            continue;
+        }
         let Some(write) = locations.get(&seen.place).and_then(|l| covering(l, seen, earlier)) else {
             continue;
         };
         if let Some(found) = judge(earlier, seen, write, block, geometry) {
             return Some(found);
+        }
+    }
+    None
+}
+
+fn scopes(narrow: &Narrow, wait: Witness) -> (Rule, Missing) {
+    let instead = |side| (narrow.side == side || narrow.side == Side::Both).then_some(Instead::NarrowScope);
+    let missing = Missing::Publication {
+        side: narrow.side,
+        writer: instead(Side::Release),
+        reader: instead(Side::Acquire),
+        flag_write: narrow.arrival,
+        flag_read: wait,
+        lock: false,
+    };
+    (Rule::R004, missing)
+}
+
+/// What lies around a complete publication between the two blocks: other threads released and acquired, and the earlier
+/// access is not ordered before the one, or the later access not after the other. `intervals` are those of the two
+/// accesses.
+#[expect(clippy::too_many_arguments, reason = "one call, all of it state of one conflict")]
+pub(super) fn apart(
+    earlier: Party,
+    later: Party,
+    intervals: [u32; 2],
+    address: u64,
+    know: &Know,
+    block: View<'_>,
+    locations: &Locations,
+    geometry: Geometry,
+) -> Option<Missing> {
+    let mut found = None;
+    for seen in block.observations.iter().rev().filter(|seen| seen.plain.is_none() && seen.narrow.is_none()) {
+        let reader = seen.read.thread;
+        let after = reader != later.thread
+            && know.clock.known(reader.block, reader.warp, 1 << reader.lane, seen.time) == 0;
+        let itself = seen.place.address == address || reader == earlier.thread;
+        if itself || (after && seen.read.interval > intervals[1]) {
+            continue;
+        }
+        let Some(location) = locations.get(&seen.place) else { continue };
+        let (write, before) = match covering(location, seen, earlier) {
+            Some(write) => (write, false),
+            // A release that came before the access cannot publish it.
+            None => match of_block(location, seen, earlier) {
+                Some(write) if intervals[0] <= write.witness.interval => (write, true),
+                _ => continue,
+            },
+        };
+        let released = if before { Party { thread: write.thread, time: 1 } } else { earlier };
+        if !(before || after) || judge(released, seen, write, block, geometry).is_some() {
+            continue;
+        }
+        let missing = Missing::Apart { before, after, flag_write: write.witness, flag_read: seen.read };
+        if before != after {
+            return Some(missing);
+        }
+        found = found.or(Some(missing));
+    }
+    found
+}
+
+/// The latest write by another thread of the earlier access's block, among the one seen and those it follows.
+fn of_block<'l>(location: &'l Location, seen: &Observation, earlier: Party) -> Option<&'l Write> {
+    let mut follows = true;
+    for write in location.writes.iter().rev().filter(|write| write.order <= seen.order) {
+        if !std::mem::replace(&mut follows, write.rmw) {
+            return None;
+        }
+        if write.thread.block == earlier.thread.block && write.thread != earlier.thread {
+            return Some(write);
         }
     }
     None

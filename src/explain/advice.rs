@@ -145,11 +145,18 @@ impl Told<'_, '_> {
                 ),
                 _ => "no block barrier lies between (1) and (2)".into(),
             },
-            Missing::BetweenBlocks => format!(
-                "nothing orders {} and {}: neither acquired anything that the other released",
+            Missing::BetweenBlocks { acquired: false } => format!(
+                "nothing orders {} and {}: the thread of (2) has acquired nothing that the other block released",
                 self.block(self.first()),
                 self.block(self.last())
             ),
+            Missing::BetweenBlocks { acquired: true } => format!(
+                "what the thread of (2) has acquired from {} does not cover (1), which came later or is not ordered before that release",
+                self.block(self.first())
+            ),
+            Missing::Apart { before, after, flag_write, flag_read } => {
+                self.apart(*before, *after, flag_write, flag_read)
+            }
             Missing::AccessScope => self.narrow(),
             Missing::Publication { side, writer, reader, flag_write, flag_read, lock } => {
                 self.publication(*side, *writer, *reader, [flag_write, flag_read], *lock)
@@ -217,10 +224,18 @@ impl Told<'_, '_> {
         [write, read]: [&Witness; 2],
         lock: bool,
     ) -> String {
-        let flag = match self.context.object(write, write.address) {
-            object if object.name.ends_with(" memory") => "the flag".to_owned(),
-            object => format!("{} `{}`", if lock { "the lock or counter" } else { "the flag" }, object.name),
+        let what = match lock {
+            true => "the lock or counter",
+            false if self.is_mbarrier(write) => "the mbarrier",
+            false => "the flag",
         };
+        let flag = match self.context.object(write, write.address) {
+            object if object.name.ends_with(" memory") => what.to_owned(),
+            object => format!("{what} `{}`", object.name),
+        };
+        if self.is_mbarrier(write) {
+            return self.mbarrier_scopes(side, &flag, write, read);
+        }
         let (writer, reader) = (self.instead(writer, write), self.instead(reader, read));
         let release = |what: Option<Instead>| {
             let op = self.op(write);
@@ -343,10 +358,13 @@ impl Told<'_, '_> {
                 "put a warp barrier, `__syncwarp()`, where one lane synchronises with other warps for lanes of its own".into()
             }
             Missing::BlockBarrier => "put a block barrier, `__syncthreads()`, between (1) and (2)".into(),
-            Missing::BetweenBlocks if self.finding.relation == Relation::Cluster => {
+            Missing::Apart { before, after, flag_write, flag_read } => {
+                self.together(*before, *after, flag_write, flag_read)
+            }
+            Missing::BetweenBlocks { .. } if self.finding.relation == Relation::Cluster => {
                 "put a cluster barrier between (1) and (2)".into()
             }
-            Missing::BetweenBlocks => format!(
+            Missing::BetweenBlocks { .. } => format!(
                 "give each block a part of {name} of its own, make both accesses atomic, or move one of them to a later launch"
             ),
             Missing::AccessScope => {
@@ -357,6 +375,14 @@ impl Told<'_, '_> {
                 format!("use scope `{scope}` or wider in {which}")
             }
             Missing::Publication { side, writer, reader, flag_write, flag_read, .. } => {
+                if self.is_mbarrier(flag_write) {
+                    let which = match side {
+                        Side::Release => "the arrival",
+                        Side::Acquire => "the wait",
+                        Side::Both => "the arrival and the wait",
+                    };
+                    return format!("give {which} scope `{scope}`");
+                }
                 let (writer, reader) = (self.instead(*writer, flag_write), self.instead(*reader, flag_read));
                 let flag = match self.context.object(flag_write, flag_write.address) {
                     object if object.name.ends_with(" memory") => "the flag".to_owned(),

@@ -1,6 +1,7 @@
 //! From findings, which are numbers, to what people and tools are told: names, places, what is missing, what to do.
 
 mod advice;
+mod apart;
 mod asynchronous;
 mod fingerprint;
 pub mod names;
