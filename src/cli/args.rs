@@ -3,6 +3,7 @@
 #![allow(rustdoc::broken_intra_doc_links, reason = "texts of `--help`")]
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use clap::{ArgAction, ArgMatches, Args, Parser, Subcommand, ValueEnum};
 
@@ -120,9 +121,9 @@ pub(super) struct RunArgs {
     /// Memory of the emulator
     #[arg(long, value_enum, default_value_t = MemoryArg::Sc)]
     pub(super) memory: MemoryArg,
-    /// Stop each schedule after so many seconds
-    #[arg(long, value_name = "SECONDS", value_parser = seconds)]
-    pub(super) timeout: Option<std::time::Duration>,
+    /// Stop each schedule after so many seconds, or never with `none`
+    #[arg(long, value_name = "SECONDS", value_parser = timeout, default_value = DEFAULT_TIMEOUT)]
+    pub(super) timeout: Timeout,
     /// What to do when a record ring is full
     #[arg(long, value_enum, default_value_t = OnFullArg::Wait)]
     pub(super) on_full: OnFullArg,
@@ -172,10 +173,20 @@ fn extent(text: &str) -> Result<[u32; 3], String> {
     Ok(extent)
 }
 
-fn seconds(text: &str) -> Result<std::time::Duration, String> {
+/// How long a schedule may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Timeout(pub(super) Option<Duration>);
+
+/// Longer than what one waits for in CI; a kernel that spins for ever ends by itself.
+pub(super) const DEFAULT_TIMEOUT: &str = "600";
+
+pub(super) fn timeout(text: &str) -> Result<Timeout, String> {
+    if text == "none" {
+        return Ok(Timeout(None));
+    }
     let seconds: f64 = text.parse().map_err(|_| format!("`{text}` is not a number of seconds"))?;
-    match std::time::Duration::try_from_secs_f64(seconds) {
-        Ok(duration) if !duration.is_zero() => Ok(duration),
+    match Duration::try_from_secs_f64(seconds) {
+        Ok(duration) if !duration.is_zero() => Ok(Timeout(Some(duration))),
         _ => Err("a timeout is more than 0 seconds".into()),
     }
 }

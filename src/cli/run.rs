@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 
-use super::args::{BackendArg, FormatArg, MemoryArg, OnFullArg, RunArgs, Wanted};
+use super::args::{BackendArg, DEFAULT_TIMEOUT, FormatArg, MemoryArg, OnFullArg, RunArgs, Wanted, timeout};
 use super::{Console, exit};
 use crate::backend::{MemoryOrder, OnFull, RunOptions};
 use crate::diag::Diagnostic;
@@ -99,7 +99,7 @@ fn request(args: &RunArgs, dumps: &[(String, Option<PathBuf>)]) -> Result<Reques
                 MemoryArg::Sc => MemoryOrder::Sequential,
                 MemoryArg::Weak => MemoryOrder::Weak,
             },
-            timeout: args.timeout,
+            timeout: args.timeout.0,
             on_full: match args.on_full {
                 OnFullArg::Wait => OnFull::Wait,
                 OnFullArg::Drop => OnFull::Drop,
@@ -136,8 +136,9 @@ fn command(args: &RunArgs) -> String {
     if let Some(launch) = &args.launch {
         flag("launch", launch.to_string_lossy().into_owned());
     }
-    if let Some(timeout) = args.timeout {
-        flag("timeout", timeout.as_secs_f64().to_string());
+    if Ok(args.timeout) != timeout(DEFAULT_TIMEOUT) {
+        let seconds = args.timeout.0.map_or("none".to_owned(), |timeout| timeout.as_secs_f64().to_string());
+        flag("timeout", seconds);
     }
     if args.memory == MemoryArg::Weak {
         flag("memory", "weak".to_owned());

@@ -19,6 +19,7 @@ pub mod edit;
 mod error;
 mod order;
 mod pass;
+mod reach;
 mod rewrite;
 mod runtime;
 mod shared;
@@ -27,6 +28,7 @@ mod symbols;
 mod value;
 
 pub use error::InstrumentError;
+pub use reach::{Reach, each_name, reachable};
 pub use site::{SharedVariable, Site, SiteId, SiteKind, SiteTable, Unlogged};
 
 use crate::ptx::ast::Module;
@@ -119,7 +121,7 @@ mod tests {
     /// The body of a kernel after instrumentation, without blanks at the ends of lines.
     fn body(statements: &str) -> String {
         let text = format!(
-            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {{\n\
+            ".version 8.0\n.target sm_80\n.address_size 64\n.visible .func k() {{\n\
             \t.reg .pred %p<3>;\n\t.reg .b32 %r<5>;\n\t.reg .b64 %rd<5>;\n{statements}\n}}\n"
         );
         let out = try_instrument(&text).unwrap().text;

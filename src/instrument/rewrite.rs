@@ -69,6 +69,15 @@ impl<'w, 'a> Walk<'w, 'a> {
         self.symbols.enter_function(function);
         let result = self.block(body);
         self.symbols.leave();
+        // Threads may end at the closing brace.
+        let brace = body.span.end.saturating_sub(1);
+        if let Some(site) = self.site(brace) {
+            let mut code = std::mem::take(&mut self.spare);
+            code.call(self.runtime.log(site.payload()), site.id.0, std::iter::empty());
+            self.edits.insert_with(brace, |out| code.put_before(out));
+            code.clear();
+            self.spare = code;
+        }
         result
     }
 
@@ -80,7 +89,7 @@ impl<'w, 'a> Walk<'w, 'a> {
                 Statement::Variable(variable) => self.symbols.variable(variable),
                 Statement::Block(inner) => self.block(inner)?,
                 Statement::Instruction(instruction) => {
-                    let Some(site) = self.site(instruction) else { continue };
+                    let Some(site) = self.site(instruction.span.start) else { continue };
                     let at = before(&block.statements, index, instruction.span.start);
                     self.instruction(site, instruction, at)?;
                 }
@@ -104,9 +113,8 @@ impl<'w, 'a> Walk<'w, 'a> {
         variables
     }
 
-    /// The site of the next instruction of the walk.
-    fn site(&mut self, instruction: &Instruction<'a>) -> Option<&'w Site> {
-        let start = instruction.span.start;
+    /// The site that begins here, where the walk comes next.
+    fn site(&mut self, start: u32) -> Option<&'w Site> {
         while let Some(site) = self.sites.sites().get(self.next) {
             // Those of the next entry's variables wait for that.
             if site.span.start >= start || matches!(site.kind, SiteKind::SharedVariable(_)) {

@@ -3,14 +3,13 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::reach::each_name;
 use crate::abi::Payload;
 use crate::isa::{
     self, Access, AccessKind, AsyncCopy, Barrier, ClusterBarrier, CopyBytes, Effect, Fence, Fill, GroupOp,
     Mbarrier, MbarrierOp, ProxyFence, Space, Tile,
 };
-use crate::ptx::ast::{
-    Block, Function, FunctionKind, Instruction, Module, Operand, Statement, VarSpace, Variable,
-};
+use crate::ptx::ast::{Block, Function, FunctionKind, Instruction, Module, Statement, VarSpace, Variable};
 use crate::ptx::{Line, LineTable, Place, SourceLoc};
 use crate::span::Span;
 
@@ -296,12 +295,15 @@ impl<'a> Walk<'_, 'a> {
             // make ptxas allocate it.
             let mut named: Vec<&Variable<'_>> = Vec::new();
             if !module_shared.variables.is_empty() {
-                let mut mentioned =
-                    Mentioned { shared: module_shared, names: rustc_hash::FxHashSet::default() };
-                mentioned.block(body);
-                named.extend(
-                    mentioned.names.iter().filter_map(|name| module_shared.variables.get(name)).flatten(),
-                );
+                let mut names = rustc_hash::FxHashSet::default();
+                each_name(body, &mut |name| {
+                    // Most names are registers, and no variable is called like one.
+                    let is_candidate = !name.starts_with('%') || module_shared.has_percent;
+                    if is_candidate && module_shared.variables.contains_key(name) {
+                        names.insert(name);
+                    }
+                });
+                named.extend(names.iter().filter_map(|name| module_shared.variables.get(name)).flatten());
             }
             named.sort_by_key(|variable| variable.name.span.start);
             let named = named.into_iter().map(|variable| shared_variable(variable));
@@ -310,6 +312,17 @@ impl<'a> Walk<'_, 'a> {
             }
         }
         self.block(body);
+        if function.kind == FunctionKind::Entry && is_open(body) {
+            let end = body.span.end;
+            self.push(SiteKind::Exit, "ret".into(), Span { start: end.saturating_sub(1), end });
+            self.index(end.saturating_sub(1));
+        }
+    }
+
+    /// The last site is found by where it starts.
+    fn index(&mut self, start: u32) {
+        let id = SiteId(u32::try_from(self.table.sites.len().saturating_sub(1)).unwrap_or(u32::MAX));
+        self.table.by_start.push((start, id));
     }
 
     fn block(&mut self, block: &Block<'a>) {
@@ -371,8 +384,7 @@ impl<'a> Walk<'_, 'a> {
         if let Some(kind) = kind {
             let opcode = self.opcode(instruction);
             self.push(kind, opcode, instruction.span);
-            let id = SiteId(u32::try_from(self.table.sites.len() - 1).unwrap_or(u32::MAX));
-            self.table.by_start.push((instruction.span.start, id));
+            self.index(instruction.span.start);
         }
     }
 
@@ -386,6 +398,20 @@ impl<'a> Walk<'_, 'a> {
         let (opcode, loc) = (self.opcode(instruction), self.loc());
         let (function, span) = (self.name.clone(), instruction.span);
         self.table.unlogged.push(Unlogged { function, opcode, span, why, orders, loc });
+    }
+}
+
+/// Whether control may fall off the end of a block.
+fn is_open(block: &Block<'_>) -> bool {
+    let code = |statement: &&Statement<'_>| {
+        matches!(statement, Statement::Label(_) | Statement::Block(_) | Statement::Instruction(_))
+    };
+    match block.statements.iter().rev().find(code) {
+        Some(Statement::Block(inner)) => is_open(inner),
+        Some(Statement::Instruction(last)) => {
+            last.guard.is_some() || !matches!(last.opcode.text, "ret" | "exit" | "bra" | "brx" | "trap")
+        }
+        _ => true,
     }
 }
 
@@ -404,46 +430,6 @@ fn shared_variables(block: &Block<'_>, out: &mut Vec<(SharedVariable, Span)>) {
             }
             // Inner scopes may repeat a name; their variables are out of reach at the entry's start.
             _ => {}
-        }
-    }
-}
-
-/// The shared variables of the module that a body names.
-struct Mentioned<'m, 'a> {
-    shared: &'m SharedByName<'m, 'a>,
-    names: rustc_hash::FxHashSet<&'a str>,
-}
-
-impl<'a> Mentioned<'_, 'a> {
-    fn block(&mut self, block: &Block<'a>) {
-        for statement in &block.statements {
-            match statement {
-                Statement::Block(inner) => self.block(inner),
-                Statement::Instruction(instruction) => {
-                    instruction.operands.iter().for_each(|operand| self.operand(operand));
-                }
-                _ => {}
-            }
-        }
-    }
-
-    fn operand(&mut self, operand: &Operand<'a>) {
-        match operand {
-            Operand::Name(name, _) => self.name(name),
-            Operand::Offset(offset, _) => self.name(offset.0.text),
-            Operand::Address(address) => address.base.iter().for_each(|word| self.name(word.text)),
-            Operand::Vector(items) | Operand::List(items) => {
-                items.iter().for_each(|item| self.operand(item));
-            }
-            _ => {}
-        }
-    }
-
-    fn name(&mut self, name: &'a str) {
-        // Most names are registers, and no variable is called like one.
-        let is_candidate = !name.starts_with('%') || self.shared.has_percent;
-        if is_candidate && self.shared.variables.contains_key(name) {
-            self.names.insert(name);
         }
     }
 }

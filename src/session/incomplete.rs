@@ -122,7 +122,7 @@ impl Why<'_> {
                     format!("timeout: not finished after {} s{}", after.as_secs_f64(), self.waiting(warps));
                 let message = format!("timeout: not finished after {} s", after.as_secs_f64());
                 let diagnostic =
-                    self.positions(warning(&message), warps).help("give `--timeout` more seconds");
+                    self.positions(warning(&message), warps).help("a warp that waits for what never comes runs for ever; if it only takes long, give `--timeout` more seconds");
                 Incomplete { reason: Reason::Timeout, detail, diagnostic }
             }
             Stop::Deadlock { warps } => {

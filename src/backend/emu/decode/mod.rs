@@ -2,9 +2,9 @@
 
 mod layout;
 mod operand;
-mod reach;
 mod rows;
 mod scope;
+mod shared;
 
 pub(super) use layout::{Layout, lay_out};
 pub(super) use operand::{Bad, Cx};
@@ -50,8 +50,8 @@ pub(super) fn image(input: &Input<'_, '_>, kernel: &str) -> Result<Image, Backen
     let Some(entry) = input.module.functions().filter(|f| f.body.is_some()).find(find) else {
         return Err(BackendError::Plan(format!("the module has no kernel `{kernel}`")));
     };
-    let reachable = reach::reachable(input.module, entry);
-    let shared = reach::lay_out_shared(input.module, &reachable);
+    let reachable = crate::instrument::reachable(input.module, entry).functions;
+    let shared = shared::lay_out_shared(input.module, &reachable);
     let mut image = Image {
         functions: input.layout.function_names.iter().map(|_| Decoded::default()).collect(),
         kernel: input.layout.function(kernel).unwrap_or(0),
@@ -84,7 +84,7 @@ pub(super) fn image(input: &Input<'_, '_>, kernel: &str) -> Result<Image, Backen
 fn shared_sites(
     input: &Input<'_, '_>,
     entry: &Function<'_>,
-    shared: &reach::SharedLayout,
+    shared: &shared::SharedLayout,
     image: &mut Image,
 ) {
     let Some(sites) = input.sites else { return };
@@ -98,7 +98,7 @@ fn shared_sites(
 }
 
 /// Names at module scope.
-fn module_scope<'a>(input: &Input<'_, 'a>, shared: &reach::SharedLayout) -> Scopes<'a> {
+fn module_scope<'a>(input: &Input<'_, 'a>, shared: &shared::SharedLayout) -> Scopes<'a> {
     let mut scopes = Scopes::default();
     scopes.open();
     for variable in input.module.variables() {
@@ -123,7 +123,7 @@ fn module_scope<'a>(input: &Input<'_, 'a>, shared: &reach::SharedLayout) -> Scop
     scopes
 }
 
-fn fixed(input: &Input<'_, '_>, shared: &reach::SharedLayout, variable: &Variable<'_>) -> Option<Entity> {
+fn fixed(input: &Input<'_, '_>, shared: &shared::SharedLayout, variable: &Variable<'_>) -> Option<Entity> {
     match variable.space {
         VarSpace::Shared => shared.at(variable.span).map(|offset| Entity::Shared { offset }),
         VarSpace::Tex => Some(Entity::Opaque),
@@ -133,7 +133,7 @@ fn fixed(input: &Input<'_, '_>, shared: &reach::SharedLayout, variable: &Variabl
 
 struct Decoder<'d, 'a> {
     input: &'d Input<'d, 'a>,
-    shared: &'d reach::SharedLayout,
+    shared: &'d shared::SharedLayout,
     image: &'d mut Image,
     scopes: Scopes<'a>,
     function: &'d Function<'a>,
@@ -179,10 +179,12 @@ impl<'a> Decoder<'_, 'a> {
         // Falling off the end returns.
         let end = Span::at((body.span.end as usize).saturating_sub(1));
         let part = if self.input.inserted.holds(function.span) { Part::Runtime } else { Part::Original };
+        let site =
+            self.input.sites.filter(|_| function.kind == FunctionKind::Entry).and_then(|sites| sites.at(end));
         self.image.ops.push(Op {
             code: Code::Return(self.number),
             guard: None,
-            site: None,
+            site: site.map(|site| LoggedSite { id: site.id, payload: site.payload() }),
             unlogged: None,
             span: end,
             part,

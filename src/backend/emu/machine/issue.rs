@@ -3,6 +3,7 @@
 
 use super::access::halt;
 use super::copies::{Copy, MOST_ELEMENTS, Source, Where, targets};
+use super::mbarrier::Tried;
 use super::place::{Place, locate, tagged, within};
 use super::{Block, Core, Halt};
 use crate::abi::{LANES, Lanes, bulk_word, lanes, packed_value};
@@ -39,23 +40,35 @@ impl Core<'_> {
         op: &CopyOp,
         mask: u32,
         site: Option<LoggedSite>,
-    ) -> Result<(), Halt> {
+    ) -> Result<Tried, Halt> {
         let operands = self.copy_operands(block, warp, group, op);
-        if let Some(site) = site {
+        let pc = block.warps[warp].groups[group].pc;
+        // The record tells of the copy as it is issued for the first time.
+        let again = block.warps[warp].tried(pc, mask).is_some();
+        if let Some(site) = site.filter(|_| !again) {
             self.record_copy(block, warp, op, &operands, mask, site);
         }
+        if let CopyCompletion::Mbarrier(mbarrier) = &op.completion
+            && op.multicast.is_none()
+            && self.lacks_mbarrier(block, mbarrier.space, mask, &operands.mbarrier)
+            && self.gives_way(block, warp)
+        {
+            block.warps[warp].try_again(pc, mask, 0);
+            return Ok(Tried::Again);
+        }
+        block.warps[warp].tries = 0;
         let grouped = match op.completion {
             CopyCompletion::Group => Some(GroupKind::Copy),
             CopyCompletion::BulkGroup => Some(GroupKind::Bulk),
             CopyCompletion::Mbarrier(_) => None,
         };
-        let pc = block.warps[warp].groups[group].pc;
         let mut copies: [Option<Copy>; LANES] = [const { None }; LANES];
         for lane in lanes(mask) {
             copies[lane] = Some(self.copy(block, op, &operands, (lane, pc)).map_err(|r| halt(lane, r))?);
         }
         let copies = (0..LANES).zip(copies).filter_map(|(lane, copy)| Some((lane, copy?)));
-        self.send(block, warp, grouped, copies)
+        self.send(block, warp, grouped, copies)?;
+        Ok(Tried::Done)
     }
 
     fn copy_operands(&mut self, block: &mut Block, warp: usize, group: usize, op: &CopyOp) -> Operands {

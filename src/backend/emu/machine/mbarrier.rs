@@ -1,9 +1,11 @@
-//! mbarriers: lanes operate one after the other. A wait asks once; where the answer is no, another warp goes first.
+//! mbarriers: lanes operate one after the other. A wait asks once; where the answer is no, another warp goes first. So it
+//! does where there is no mbarrier yet: nothing may order its initialisation before the operation, which then is a race
+//! that records tell of, and not only a fault.
 
 use super::access::halt;
 use super::place::{Place, locate, misaligned, tagged, within};
 use super::{Block, Core, Halt};
-use crate::abi::{LANES, lanes, mbarrier_word};
+use crate::abi::{LANES, Lanes, lanes, mbarrier_word};
 use crate::backend::FaultKind;
 use crate::backend::emu::image::{LoggedSite, MbarrierAction, MbarrierCode, Space};
 use crate::backend::emu::mbarrier::{Mbarrier, phase};
@@ -13,12 +15,25 @@ use crate::backend::emu::types::low;
 /// Bytes of an mbarrier.
 const BYTES: usize = 8;
 
+/// Turns that a warp gives to others because an mbarrier is not there, until that is a fault.
+const TRIES: u32 = 4096;
+
+/// How an operation went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tried {
+    Done,
+    /// It is done, but others shall go first.
+    Waits,
+    /// Nothing was done: there is no mbarrier.
+    Again,
+}
+
 fn refused(detail: String) -> Refused {
     Refused { kind: FaultKind::Device, detail }
 }
 
 impl Core<'_> {
-    /// An mbarrier operation. Tells whether all lanes can go on: waits may have to be asked again.
+    /// An mbarrier operation. Waits may have to be asked again.
     pub(super) fn mbarrier(
         &mut self,
         block: &mut Block,
@@ -27,7 +42,7 @@ impl Core<'_> {
         code: &MbarrierCode,
         mask: u32,
         site: Option<LoggedSite>,
-    ) -> Result<bool, Halt> {
+    ) -> Result<Tried, Halt> {
         let who = block.who(warp);
         let here = block.warps[warp].groups[group];
         let addresses = Self::addresses(&block.warps[warp], here, &code.address);
@@ -39,10 +54,17 @@ impl Core<'_> {
         let site = site.filter(|_| logged != 0);
         let waits = matches!(code.action, MbarrierAction::Wait { .. });
         // A wait that is asked again and again takes no ticket before it.
-        let before = site.map_or(0, |site| match waits {
-            true => self.recorder.last_ticket(site),
-            false => self.recorder.draw(site),
+        let before = block.warps[warp].tried(here.pc, mask).unwrap_or_else(|| {
+            site.map_or(0, |site| match waits {
+                true => self.recorder.last_ticket(site),
+                false => self.recorder.draw(site),
+            })
         });
+        let makes = matches!(code.action, MbarrierAction::Init(_));
+        if !makes && self.lacks_mbarrier(block, space, mask, &addresses) && self.gives_way(block, warp) {
+            block.warps[warp].try_again(here.pc, mask, before);
+            return Ok(Tried::Again);
+        }
         let (count, expect) = match &code.action {
             MbarrierAction::Init(count) => (Some(*count), None),
             MbarrierAction::Arrive { count, expect, .. } => (*count, *expect),
@@ -122,7 +144,34 @@ impl Core<'_> {
             let after = recorder.draw(site);
             recorder.write(site, logged, who, (before, after));
         }
-        Ok(!waits || done == mask)
+        block.warps[warp].tries = 0;
+        Ok(if !waits || done == mask { Tried::Done } else { Tried::Waits })
+    }
+
+    /// Whether there is memory for the mbarrier of some lane, but no mbarrier.
+    pub(super) fn lacks_mbarrier(
+        &mut self,
+        block: &Block,
+        space: Space,
+        mask: u32,
+        addresses: &Lanes,
+    ) -> bool {
+        lanes(mask).any(|lane| {
+            let Ok(at) = self.mbarrier_place(block, space, addresses[lane]) else { return false };
+            let bytes = self.clusters[block.cluster].bytes(at, BYTES, true);
+            let word = bytes.ok().and_then(|bytes| bytes.first_chunk::<BYTES>().copied());
+            word.is_some_and(|word| Mbarrier::unpack(u64::from_le_bytes(word)).is_none())
+        })
+    }
+
+    /// Whether a warp may still leave it to others to go first.
+    pub(super) fn gives_way(&mut self, block: &mut Block, warp: usize) -> bool {
+        let at = &mut block.warps[warp];
+        at.tries += 1;
+        if at.groups.len() > 1 {
+            at.spun(&mut self.rng);
+        }
+        at.tries <= TRIES
     }
 
     /// Where in the cluster an mbarrier is, if one may be there.

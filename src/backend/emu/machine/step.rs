@@ -1,5 +1,6 @@
 //! Steps: one instruction of the program by one group of lanes, with the inserted code around it.
 
+use super::mbarrier::Tried;
 use super::{Block, Core, Halt, State, Warp, by_value, is_boundary};
 use crate::abi::{LANES, lanes};
 use crate::backend::FaultKind;
@@ -184,7 +185,9 @@ impl Core<'_> {
                 return Ok(After::Yield);
             }
             Code::Copy(copy) => {
-                self.issue(block, warp, group, copy, mask, op.site)?;
+                if self.issue(block, warp, group, copy, mask, op.site)? == Tried::Again {
+                    return Ok(After::Yield);
+                }
                 block.warps[warp].groups[group].pc += 1;
                 return Ok(After::Next);
             }
@@ -197,9 +200,11 @@ impl Core<'_> {
                 return Ok(After::Next);
             }
             Code::Mbarrier(mbarrier) => {
-                let done = self.mbarrier(block, warp, group, mbarrier, mask, op.site)?;
-                block.warps[warp].groups[group].pc += 1;
-                return Ok(if done { After::Next } else { After::Yield });
+                let tried = self.mbarrier(block, warp, group, mbarrier, mask, op.site)?;
+                if tried != Tried::Again {
+                    block.warps[warp].groups[group].pc += 1;
+                }
+                return Ok(if tried == Tried::Done { After::Next } else { After::Yield });
             }
             Code::Fill(fill) => {
                 self.fill(block, warp, group, fill, mask, op.site)?;

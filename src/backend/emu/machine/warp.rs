@@ -86,6 +86,10 @@ pub(super) struct Warp {
     pub(super) started: bool,
     /// Rounds in which the warp does not run.
     pub(super) delay: u32,
+    /// How often it has tried an operation in vain that it tries again.
+    pub(super) tries: u32,
+    /// Of such operations: where, lanes, and the ticket before.
+    again: Vec<(u32, u32, u64)>,
     /// Lanes that go first until this step.
     favour: (u32, u64),
     /// How long a group may be kept waiting by others of the warp.
@@ -121,6 +125,8 @@ impl Warp {
             steps: 0,
             started: false,
             delay: 0,
+            tries: 0,
+            again: Vec::new(),
             favour: (0, 0),
             patience: 256,
         }
@@ -150,6 +156,22 @@ impl Warp {
             return Some(oldest);
         }
         ready().min_by_key(|(_, g)| (u32::MAX - g.depth, g.pc)).map(|(at, _)| at)
+    }
+
+    /// These lanes will try the operation here again.
+    pub(super) fn try_again(&mut self, pc: u32, lanes: u32, ticket: u64) {
+        self.again.push((pc, lanes, ticket));
+    }
+
+    /// The ticket before, if some of these lanes have tried the operation here before.
+    pub(super) fn tried(&mut self, pc: u32, lanes: u32) -> Option<u64> {
+        if self.again.is_empty() {
+            return None;
+        }
+        let here = |(at, of, _): &(u32, u32, u64)| *at == pc && of & lanes != 0;
+        let ticket = self.again.iter().find(|again| here(again)).map(|(_, _, ticket)| *ticket);
+        self.again.retain(|again| !here(again));
+        ticket
     }
 
     /// Called when lanes part: sometimes others than the usual ones go first.
