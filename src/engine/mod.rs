@@ -4,7 +4,7 @@
 //!
 //! | file | rule of the model |
 //! | --- | --- |
-//! | `clock` | base causality as vector clocks, the clocks of `fence.sc`, and what is fenced towards the async proxy |
+//! | `clock` | base causality as vector clocks, the clocks of `fence.sc`, what is fenced towards the async proxy, and what convergence would order |
 //! | `thread` | program order, CTA barriers and `bar.warp.sync` (synchronizes-with by barriers) |
 //! | `gather` | what arrives at a CTA barrier and what its waiters know |
 //! | `blocks` | `barrier.cluster`, and the end of a block's shared memory |
@@ -20,6 +20,10 @@
 //!
 //! Forced `fence.sc` order: if a read that precedes fence F2 in base causality observed a write that fence F1 precedes, and
 //! the fences are morally strong, then F1 comes before F2, since the other way round would violate the causality axiom.
+//!
+//! Convergence: shuffles, votes and their like bring lanes together and order no memory, but on all devices that there are the
+//! order holds. A conflict that would be ordered by base causality and convergence together is a warning; nothing is ever
+//! clean by it. Forced fence order and proxy fences do not count for that.
 //!
 //! What is approximated, axiom by axiom, and in which direction:
 //! - *Observation.* Which write a strong read observed is told by its value (`event::order`); the latest of that value is

@@ -34,7 +34,7 @@ pub fn by_id(id: &str) -> Option<Rule> {
 const TEXTS: [RuleText; 18] = [
     RuleText {
         rule: Rule::R001,
-        severity: "error",
+        severity: "error (warning when only the convergence of lanes orders them)",
         title: "data race inside a block",
         what: "Two warps of a block access the same bytes, at least one writes, and no block barrier orders them.",
         why: "Warps of a block run independently. Only `bar.sync` and its relatives (`__syncthreads()`), or a release \
@@ -58,7 +58,7 @@ const TEXTS: [RuleText; 18] = [
     },
     RuleText {
         rule: Rule::R003,
-        severity: "error",
+        severity: "error (warning when only the convergence of lanes orders them)",
         title: "data race between blocks",
         what: "Two blocks (or clusters) of one launch access the same bytes, at least one writes, and nothing orders \
                them.",
@@ -66,7 +66,8 @@ const TEXTS: [RuleText; 18] = [
               between blocks needs a release in one and an acquire in the other that observes it, or the end of the \
               launch.",
         example: "if (threadIdx.x == 0) out[0] = sum;   // every block writes out[0]",
-        fix: "Give each block its own part of the data, use atomics, or split the kernel into two launches.",
+        fix: "Give each block its own part of the data, use atomics, or split the kernel into two launches. Where one \
+              thread releases for its block, put `__syncthreads()` before that; where one acquires, put it behind.",
     },
     RuleText {
         rule: Rule::R004,
@@ -107,7 +108,7 @@ const TEXTS: [RuleText; 18] = [
     },
     RuleText {
         rule: Rule::R007,
-        severity: "error",
+        severity: "error (warning when only the convergence of lanes orders them)",
         title: "atomic against plain",
         what: "One side is an atomic or reduction, the other a plain load or store of the same bytes, unordered.",
         why: "An atomic is atomic towards other strong operations only. A plain load may be merged, repeated or \
