@@ -1,5 +1,5 @@
-// One warp clears a header word by word, another sets one of its bytes. What is wanting is a barrier between them, whatever
-// the sizes are.
+// One warp clears a header word by word, another sets one of its bytes, unordered. Accesses of different size to
+// the same bytes void every promise of the memory model.
 
 extern "C" __global__ void header(unsigned char* out)
 {

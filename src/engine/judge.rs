@@ -116,7 +116,7 @@ impl Judge<'_> {
             }
         };
         // Atomics stay mutually atomic at different sizes if their scopes include each other; libraries make byte atomics so.
-        if rule == Rule::R011 && atomics > 0 {
+        if rule == Rule::R011 && (atomics == 2 || (atomics == 1 && both_strong && self.inclusive(facts))) {
             severity = Severity::Warning;
         }
         let plain_writes = key.class == AccessClass::Write && now_key.class == AccessClass::Write;
@@ -148,13 +148,23 @@ impl Judge<'_> {
             Some((rule, missing)) if !matches!(missing, Missing::Apart { .. }) => return (rule, missing),
             found => found,
         };
-        // Whatever else they are, they would be morally strong if they had one size.
-        if key.is_strong() && now_key.is_strong() && !(key.path.is_range() || now_key.path.is_range()) {
+        if self.differ_in_size(facts) {
             return (Rule::R011, Missing::Size);
         }
         let (rule, missing) = found.unwrap_or_else(|| self.distance(facts, relation));
         let atomics = [key, now_key].iter().filter(|k| k.class == AccessClass::Atomic).count();
         (if atomics == 1 { Rule::R007 } else { rule }, missing)
+    }
+
+    /// Whether the program chose different sizes. It does not where ranges, tiles or rows of a matrix are accessed.
+    fn differ_in_size(&self, facts: &Facts<'_>) -> bool {
+        let is_access = |key: Key, site| {
+            let rows = self.sites.get(site).and_then(|s| s.access()).and_then(|access| access.rows);
+            !key.path.is_range() && rows.is_none()
+        };
+        !facts.key.same_bytes(&facts.now_key)
+            && is_access(facts.key, facts.entry.site)
+            && is_access(facts.now_key, facts.now.site)
     }
 
     /// Values are logged for whole stores, so only stores of one shape can be compared.

@@ -159,10 +159,10 @@ const TEXTS: [RuleText; 18] = [
         rule: Rule::R011,
         severity: "error (warning when both are read-modify-writes)",
         title: "mixed sizes",
-        what: "Unordered accesses overlap that are both strong, with scopes that suffice, but of different size.",
+        what: "Unordered accesses of different size overlap.",
         why: "The memory model gives values to races of equal size only. Accesses that overlap in part are never \
               morally strong, not even atomics, and void the guarantees of the whole execution.",
-        example: "atomic_ref<uint8_t>(bytes[i]).store(1);               // one thread\natomic_ref<uint32_t>(*(uint32_t*)bytes).load();       // another",
+        example: "bytes[i] = 1;                         // one thread\nuint32_t w = *(uint32_t*)bytes;       // another",
         fix: "Access the bytes with one size, or order the accesses.",
     },
     RuleText {
