@@ -166,6 +166,16 @@ impl<'u> Record<'u> {
         })
     }
 
+    /// The value that all lanes write, if that is easy to tell.
+    pub fn one_value(&self) -> Option<u64> {
+        let one = self.mask().is_power_of_two();
+        if !self.payload.written || (self.by_lanes() && !one) {
+            return None;
+        }
+        let value = self.written(0);
+        value.filter(|value| one || self.written(1) == Some(*value))
+    }
+
     /// The value written by the lane with this rank.
     pub fn written(&self, rank: usize) -> Option<u64> {
         if !self.payload.written {

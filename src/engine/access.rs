@@ -10,6 +10,7 @@ use super::conflict::{Shared, entry_witness, includes, touch};
 use super::publish::Observation;
 use super::quiet::Now;
 use super::shadow::{Entry, Key, Path, WORD};
+use super::stands::Stands;
 use super::sync::{Home, Message, Write};
 use super::thread::{LaneKnow, View};
 use crate::abi::{Record, Tagged};
@@ -98,6 +99,7 @@ impl Core {
             interval: warp.interval,
             single: record.mask().is_power_of_two()
                 || record.a_progression().is_some_and(|(_, stride)| stride == 0),
+            stands: Stands::default(),
             path,
         })
     }

@@ -133,6 +133,7 @@ impl Judge<'_> {
             && rule != Rule::R009
             && key.path != Path::Tile
             && key.path.is_asynchronous() == now_key.path.is_asynchronous()
+            && !self.stands(facts, relation)
             && facts.entry.value.is_some()
             && facts.entry.value == facts.now.value
             && self.same_shape(facts);
@@ -165,6 +166,16 @@ impl Judge<'_> {
         !facts.key.same_bytes(&facts.now_key)
             && is_access(facts.key, facts.entry.site)
             && is_access(facts.now_key, facts.now.site)
+    }
+
+    /// Whether the earlier store also stands for what races with the later one and has another value.
+    fn stands(&self, facts: &Facts<'_>, relation: Relation) -> bool {
+        let Entry { launch, block, warp, stands, .. } = *facts.entry;
+        let is_after = |time| {
+            let known = self.viewer.know.clock.known(block, warp, 1 << (facts.lane & 31), time);
+            launch == facts.now.launch && known != 0
+        };
+        stands.counts(facts.now_key.scope, relation > Relation::Block, is_after)
     }
 
     /// Values are logged for whole stores, so only stores of one shape can be compared.

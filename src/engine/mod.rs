@@ -64,6 +64,7 @@ mod misuse;
 mod publish;
 mod quiet;
 mod shadow;
+mod stands;
 mod sync;
 mod thread;
 

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use super::clock::Time;
 use super::quiet::{Now, Page, Pass, Quiet, Spans, WORDS};
+use super::stands::Stands;
 use crate::abi::LANES;
 use crate::finding::AccessClass;
 use crate::instrument::SiteId;
@@ -130,6 +131,8 @@ pub(super) struct Entry {
     pub(super) interval: u32,
     /// All lanes of the record were at one address, as with a flag.
     pub(super) single: bool,
+    /// Of a store: what else it stands for.
+    pub(super) stands: Stands,
     pub(super) path: Path,
 }
 
@@ -252,21 +255,16 @@ impl Cell {
             // warp's last entry is worth looking for.
             let many = (!group.key.writes() && !key.writes()) || (group.key.is_strong() && key.is_strong());
             if !many {
-                let both_store = key.class == AccessClass::Write && group.key.class == AccessClass::Write;
-                let mut other_value = false;
+                let stores = key.class == AccessClass::Write;
+                let replaced = group.key;
                 group.retire(|earlier| {
                     let lanes = ordered(earlier) & earlier.mask;
-                    // What a barrier lies behind, the other writers of this interval are ordered after as well.
-                    let own = earlier.same_warp(&entry)
-                        && earlier.interval == entry.interval
-                        && lanes & entry.mask != 0;
-                    other_value |= own && earlier.value != entry.value;
+                    if stores && lanes != 0 && earlier.launch == entry.launch {
+                        let own = earlier.same_warp(&entry) && lanes & entry.mask != 0;
+                        entry.stands.replace(entry.value, &replaced, earlier, own);
+                    }
                     lanes
                 });
-                // A thread stored twice, and this entry stands for both: with two values it is no "same value".
-                if both_store && other_value {
-                    entry.value = None;
-                }
             } else {
                 let found = group.find(&entry);
                 if group.key == key {
@@ -276,7 +274,11 @@ impl Cell {
                 if last.time == entry.time {
                     continue;
                 }
+                let before = last.mask;
                 last.mask &= !ordered(last);
+                if key.class == AccessClass::Write && before & entry.mask & !last.mask != 0 {
+                    entry.stands.replace(entry.value, &group.key, last, true);
+                }
                 if last.mask == 0 {
                     *last = Entry { mask: 0, ..entry };
                 }
@@ -305,6 +307,7 @@ impl Cell {
                 *same = entry;
             } else {
                 same.mask |= entry.mask;
+                same.stands = same.stands.and(entry.stands);
                 same.order = same.order.max(entry.order);
                 same.record = entry.record;
             }

@@ -6,6 +6,7 @@ use rustc_hash::FxHashMap;
 use super::Now;
 use super::spans::Pattern;
 use crate::abi::{Record, Unit, decode};
+use crate::engine::clock::Time;
 use crate::engine::shadow::{Entry, WarpKey};
 use crate::finding::AccessClass;
 
@@ -20,6 +21,8 @@ pub(super) struct Kept {
     pub(super) class: AccessClass,
     pub(super) element: u8,
     pub(super) pattern: Pattern,
+    /// Of a store: when its lanes last accessed words of it before, as far as it stands for that.
+    pub(super) own_time: Time,
     units: Vec<Unit>,
 }
 
@@ -105,9 +108,18 @@ impl Records {
             kept.units.clear();
             kept.units.extend_from_slice(record.units());
             (kept.entry, kept.class, kept.element, kept.pattern) = (entry, class, element, pattern);
+            kept.own_time = 0;
             return id;
         }
-        self.add(Kept { entry, class, element, pattern, units: record.units().to_vec() })
+        self.add(Kept { entry, class, element, pattern, own_time: 0, units: record.units().to_vec() })
+    }
+}
+
+impl Records {
+    pub(super) fn set_own_time(&mut self, id: Id, time: Time) {
+        if let Some((_, kept)) = self.place(id) {
+            kept.own_time = time;
+        }
     }
 }
 

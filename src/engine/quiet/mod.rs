@@ -5,16 +5,18 @@
 //! after what conflicts with it, or that is no weak access of an own thread, the word *speaks up*: its accesses become a
 //! `Cell`, and the access is judged there. Whether a word is quiet decides nothing but speed.
 
+mod before;
 mod kept;
 mod spans;
 
 use std::ops::Range;
 
+use self::before::{OwnReads, Store, stands};
 use self::kept::{Id, Kept, Links, Records};
 pub(super) use self::spans::Spans;
 use self::spans::{Pattern, spans};
 use super::Launch;
-use super::clock::Know;
+use super::clock::{Know, Time};
 use super::shadow::{Cell, Entry, Key, Path, WORD};
 use super::thread::LaneKnow;
 use crate::abi::{Record, lanes};
@@ -28,8 +30,6 @@ const LOUD: Id = Id::MAX;
 /// Bytes written, in `Page::state`; those read are beside them.
 const WRITTEN: u16 = 0xf;
 const READ_SHIFT: u32 = 4;
-/// In `Page::state`: a lane has stored there twice in one barrier interval, with different values.
-const TWICE: u16 = 1 << 8;
 
 /// Words, by what they refer to.
 #[derive(Clone, Debug)]
@@ -89,13 +89,16 @@ pub(super) struct Pass<'n> {
     now: &'n Now<'n>,
     id: Id,
     pattern: Pattern,
-    /// The last writer and the last chain met, and what is known of them.
+    /// The last writer and the last chain met, and what is known of them; of the chain also whether readers are the
+    /// lanes at hand.
     writer: (Id, Order),
-    chain: (Id, Order),
+    chain: (Id, Order, OwnReads),
     /// The last chain that the record was added to, and what came of it.
     added: (Id, Id),
     /// Words had spoken up before.
     was_loud: bool,
+    /// `Kept::own_time` of the record.
+    own_time: Time,
 }
 
 impl Pass<'_> {
@@ -112,8 +115,8 @@ impl Quiet {
         let id = self.records.keep(now, pattern);
         // The pass itself holds the record while it lasts.
         self.records.hold(id, 1);
-        let none = (0, Order::All);
-        Some((Pass { now, id, pattern, writer: none, chain: none, added: (0, 0), was_loud: false }, spans))
+        let (writer, chain) = ((0, Order::All), (0, Order::All, OwnReads::None));
+        Some((Pass { now, id, pattern, writer, chain, added: (0, 0), was_loud: false, own_time: 0 }, spans))
     }
 
     /// A range of bytes that was listed.
@@ -123,6 +126,9 @@ impl Quiet {
 
     /// Ends it; gives the words that have to speak up, and whether others had before.
     pub(super) fn end(&mut self, pass: &Pass<'_>) -> (Vec<u64>, bool) {
+        if pass.own_time != 0 {
+            self.records.set_own_time(pass.id, pass.own_time);
+        }
         self.records.release(pass.id, 1);
         (std::mem::take(&mut self.loud), pass.was_loud)
     }
@@ -251,7 +257,8 @@ impl Quiet {
         // What an earlier write left beside these bytes cannot be told with one writer.
         let left = state & WRITTEN & !bytes != 0;
         let writer_order = if writer == 0 { Order::All } else { self.writer_order(pass, writer) };
-        let chain_order = if chain == 0 { Order::All } else { self.chain_order(pass, chain) };
+        let (chain_order, own_reads) =
+            if chain == 0 { (Order::All, OwnReads::None) } else { self.chain_order(pass, chain) };
         if left || writer_order == Order::Open || chain_order == Order::Open {
             self.loud.extend(run.map(|word| base + word as u64));
             return;
@@ -259,11 +266,11 @@ impl Quiet {
         let read = state >> READ_SHIFT & WRITTEN;
         // Readers of other bytes stay.
         let stays = read & !bytes != 0;
-        let twice = self.stores_twice(pass, writer, state);
-        let by_word = writer_order == Order::ByWord || chain_order == Order::ByWord || twice == Twice::ByWord;
-        if !by_word {
-            let twice = if twice == Twice::Yes { TWICE } else { 0 };
-            self.set_writer(pass, page, run, bytes | twice, stays);
+        let store = Store { writer, chain, state, own_reads };
+        let before = self.before(pass, store);
+        let by_word = writer_order == Order::ByWord || chain_order == Order::ByWord || before.is_none();
+        if let (false, Some(before)) = (by_word, before) {
+            self.set_writer(pass, page, run, bytes | before, stays);
             return;
         }
         for word in run {
@@ -274,12 +281,8 @@ impl Quiet {
                 self.loud.push(at);
                 continue;
             }
-            let twice = match twice {
-                Twice::Yes => true,
-                Twice::No => false,
-                Twice::ByWord => self.stores_twice_at(pass, writer, state, at),
-            };
-            self.set_writer(pass, page, word..word + 1, bytes | if twice { TWICE } else { 0 }, stays);
+            let before = before.unwrap_or_else(|| self.before_at(pass, store, at));
+            self.set_writer(pass, page, word..word + 1, bytes | before, stays);
         }
     }
 
@@ -307,19 +310,20 @@ impl Quiet {
         pass.writer.1
     }
 
-    fn chain_order(&self, pass: &mut Pass<'_>, chain: Id) -> Order {
+    fn chain_order(&self, pass: &mut Pass<'_>, chain: Id) -> (Order, OwnReads) {
         if pass.chain.0 != chain {
-            let mut order = Order::All;
+            let (mut order, mut own) = (Order::All, OwnReads::None);
             for link in self.links.chain(chain) {
-                let of = self.records.get(link.record).map_or(Order::Open, |kept| self.order(pass, kept));
-                order = order.max(of);
+                let Some(kept) = self.records.get(link.record) else { continue };
+                order = order.max(self.order(pass, kept));
+                own = own.max(pass.own_reads(kept));
                 if order == Order::Open {
                     break;
                 }
             }
-            pass.chain = (chain, order);
+            pass.chain = (chain, order, own);
         }
-        pass.chain.1
+        (pass.chain.1, pass.chain.2)
     }
 
     /// Whether base causality orders all lanes of an earlier record before all of this one.
@@ -362,43 +366,6 @@ impl Quiet {
         })
     }
 
-    /// Whether lanes have stored at the same words in this interval before, with other values.
-    fn stores_twice(&self, pass: &Pass<'_>, writer: Id, state: u16) -> Twice {
-        let Some(kept) = self.records.get(writer) else { return Twice::No };
-        let (earlier, entry) = (&kept.entry, &pass.now.entry);
-        if !earlier.same_warp(entry) || earlier.interval != entry.interval {
-            return Twice::No;
-        }
-        if !kept.is_like(entry.mask, &pass.pattern, pass.now.record) {
-            return Twice::ByWord;
-        }
-        if state & TWICE != 0 {
-            return Twice::Yes;
-        }
-        let Some(record) = kept.record() else { return Twice::Yes };
-        let mut ranks = 0..entry.mask.count_ones() as usize;
-        let differs = |rank: usize| record.written(rank) != pass.now.record.written(rank);
-        let first = differs(0);
-        if ranks.all(|rank| differs(rank) == first) {
-            return if first { Twice::Yes } else { Twice::No };
-        }
-        Twice::ByWord
-    }
-
-    fn stores_twice_at(&self, pass: &Pass<'_>, writer: Id, state: u16, word: u64) -> bool {
-        let Some(kept) = self.records.get(writer) else { return false };
-        let Some(record) = kept.record() else { return true };
-        let (before, after) = (record.lanes_by_rank(), pass.now.record.lanes_by_rank());
-        let earlier = kept.pattern.ranks_at(&record, word);
-        let later = pass.pattern.ranks_at(pass.now.record, word);
-        lanes(earlier).any(|a| {
-            lanes(later).any(|b| {
-                before[a] == after[b]
-                    && (state & TWICE != 0 || record.written(a) != pass.now.record.written(b))
-            })
-        })
-    }
-
     /// The accesses of a word that speaks up.
     pub(super) fn speak(&mut self, page: &mut Page, word: u64) -> Cell {
         let index = word as usize % WORDS;
@@ -407,11 +374,11 @@ impl Quiet {
         let state = std::mem::take(&mut page.state[index]);
         let mut cell = Cell::default();
         if let Some(kept) = self.records.get(writer) {
-            put(&mut cell, kept, word, state & TWICE != 0);
+            put(&mut cell, kept, word, state);
         }
         for reader in self.links.readers(chain, &self.records) {
             if let Some(kept) = self.records.get(reader) {
-                put(&mut cell, kept, word, false);
+                put(&mut cell, kept, word, 0);
             }
         }
         self.records.release(writer, 1);
@@ -432,14 +399,6 @@ fn alike(writers: &[Id], readers: &[Id], state: &[u16]) -> usize {
     (1..writers.len()).find(|i| !like(i)).unwrap_or(writers.len())
 }
 
-/// What is known of a lane's stores to one place between two barriers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Twice {
-    Yes,
-    No,
-    ByWord,
-}
-
 /// Whether program order puts those lanes of an earlier record of the warp that touch a word before those that touch it now.
 fn is_before(pass: &Pass<'_>, kept: &Kept, word: u64) -> bool {
     let Some(record) = kept.record() else { return false };
@@ -453,11 +412,12 @@ fn is_before(pass: &Pass<'_>, kept: &Kept, word: u64) -> bool {
 }
 
 /// Puts an access into a cell that holds nothing ordered before it.
-fn put(cell: &mut Cell, kept: &Kept, word: u64, twice: bool) {
+fn put(cell: &mut Cell, kept: &Kept, word: u64, state: u16) {
     let Some(record) = kept.record() else { return };
     let by_rank = record.lanes_by_rank();
     let element = u64::from(kept.element.max(1));
     let writes = kept.class != AccessClass::Read;
+    let stands = stands(state, kept);
     for rank in lanes(kept.pattern.ranks_at(&record, word)) {
         let first = record.a(rank);
         for start in (0..u64::from(kept.pattern.bytes) / element).map(|at| first + at * element) {
@@ -473,8 +433,8 @@ fn put(cell: &mut Cell, kept: &Kept, word: u64, twice: bool) {
                 start: relative as i8,
                 bytes: kept.element,
             };
-            let value = if writes && !twice { record.written(rank) } else { None };
-            let _ = cell.add(key, Entry { mask: 1 << by_rank[rank], value, ..kept.entry }, |_| 0);
+            let value = if writes { record.written(rank) } else { None };
+            let _ = cell.add(key, Entry { mask: 1 << by_rank[rank], value, stands, ..kept.entry }, |_| 0);
         }
     }
 }
