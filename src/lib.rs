@@ -19,6 +19,8 @@ pub mod span;
 
 pub mod diag;
 
+pub mod fatbin;
+
 pub mod ptx;
 
 pub mod isa;

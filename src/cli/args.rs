@@ -8,6 +8,7 @@ use std::time::Duration;
 use clap::{ArgAction, ArgMatches, Args, Parser, Subcommand, ValueEnum};
 
 use super::exit;
+use crate::fatbin::Arch;
 
 /// A PTX-level instrumenting dynamic race detector for CUDA.
 #[derive(Debug, Parser)]
@@ -28,6 +29,8 @@ pub(super) enum Command {
     Run(Box<RunArgs>),
     /// Print the instrumented PTX, or the table of its sites
     Instrument(InstrumentArgs),
+    /// Write the PTX that a program, library, object or fatbin has embedded
+    Extract(ExtractArgs),
     /// Tell what a rule means and how to fix what it finds
     Explain {
         /// A rule, such as R001
@@ -155,6 +158,22 @@ pub(super) struct InstrumentArgs {
     /// Print the site table as JSON instead; with --output, in addition
     #[arg(long)]
     pub(super) sites: bool,
+}
+
+/// `ptxrace extract`
+#[derive(Debug, Args)]
+pub(super) struct ExtractArgs {
+    /// A program, library, object or fatbin
+    pub(super) binary: PathBuf,
+    /// Folder for the PTX [default: the current one]
+    #[arg(long, short, value_name = "DIR")]
+    pub(super) output: Option<PathBuf>,
+    /// List all images, machine code too, and write nothing
+    #[arg(long, conflicts_with = "output")]
+    pub(super) list: bool,
+    /// Of each fatbin, take only what suits such a device best
+    #[arg(long, value_name = "sm_XX")]
+    pub(super) arch: Option<Arch>,
 }
 
 /// `X[,Y[,Z]]`

@@ -4,6 +4,7 @@ mod args;
 mod doctor;
 pub mod exit;
 mod explain;
+mod extract;
 mod instrument;
 mod run;
 
@@ -93,6 +94,7 @@ pub fn run(
             None => console.refuse(&[]),
         },
         Command::Instrument(args) => instrument::run(args, &mut console, parts),
+        Command::Extract(args) => extract::run(args, &mut console),
         Command::Explain { rule } => explain::run(rule, &mut console),
         Command::Doctor => doctor::run(&mut console, parts),
     }

@@ -13,8 +13,7 @@ pub struct Foreign {
 const HEAD: usize = 1 << 16;
 
 const COMPILE: &str = "compile it with `nvcc -ptx -lineinfo` and give the `.ptx` file";
-const EXTRACT: &str =
-    "give the PTX text; `cuobjdump -xptx all FILE` extracts it from a binary that has it embedded";
+const EXTRACT: &str = "`ptxrace extract FILE` writes the PTX that it has embedded, if any; give that";
 
 /// Recognises what is no PTX. PTX itself, however broken, is nothing foreign.
 pub fn foreign(bytes: &[u8]) -> Option<Foreign> {
