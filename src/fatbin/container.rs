@@ -52,13 +52,11 @@ pub(super) fn parse<'f>(
     let moved = |fault: Fault| Fault { offset: offset.saturating_add(fault.offset), ..fault };
     let stated = container_bytes(there).map_err(moved)?;
     let left = there.len() as u64;
-    let end = match usize::try_from(stated).ok().and_then(|stated| offset.checked_add(stated)) {
-        Some(end) if end <= limit => end,
-        _ => {
-            faults(Problem::Truncated { what: "a fatbin", needed: stated, left }.at(offset));
-            limit
-        }
-    };
+    let cut_off = stated > left;
+    if cut_off {
+        faults(Problem::Truncated { what: "a fatbin", needed: stated, left }.at(offset));
+    }
+    let end = if cut_off { limit } else { offset.saturating_add(stated as usize) };
     let mut container = Container { offset, section: None, images: Vec::new() };
     let mut at = offset.saturating_add(HEADER_BYTES);
     while at < end {
@@ -68,7 +66,9 @@ pub(super) fn parse<'f>(
                 at = next;
             }
             Err(fault) => {
-                faults(fault);
+                if !(cut_off && matches!(fault.problem, Problem::Truncated { .. })) {
+                    faults(fault);
+                }
                 return Ok((container, at));
             }
         }

@@ -59,7 +59,7 @@ impl fmt::Display for Kind {
 }
 
 /// An image of a container.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Image<'f> {
     /// Where its header is.
     pub offset: usize,
@@ -83,6 +83,23 @@ pub struct Image<'f> {
     pub stored: &'f [u8],
     /// Where those are.
     stored_at: usize,
+}
+
+impl fmt::Debug for Image<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Image")
+            .field("offset", &self.offset)
+            .field("kind", &self.kind)
+            .field("arch", &self.arch)
+            .field("version", &self.version)
+            .field("flags", &self.flags)
+            .field("name", &self.name)
+            .field("options", &self.options)
+            .field("compression", &self.compression)
+            .field("size", &self.size)
+            .field("stored", &self.stored.len())
+            .finish_non_exhaustive()
+    }
 }
 
 impl<'f> Image<'f> {

@@ -18,9 +18,6 @@ mod image;
 mod pick;
 mod wrapper;
 
-#[cfg(test)]
-mod tests;
-
 pub use arch::{Arch, BadArch, Device, Suffix};
 pub use container::{Container, HEADER_BYTES, container_bytes};
 pub use decompress::Compression;
