@@ -2,6 +2,11 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot set up should stop")]
 
+#[path = "common/elf.rs"]
+mod elf;
+#[path = "common/fatbin.rs"]
+mod fatbin;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
@@ -73,6 +78,9 @@ fn usage_errors_exit_2() {
         &["run", "a.ptx", "--format", "json", "--dump", "out"],
         &["run", "a.ptx", "--dump", "nothing"],
         &["explain", "R999"],
+        &["extract"],
+        &["extract", "a.ptx", "--arch", "90"],
+        &["extract", "a.ptx", "--list", "--output", "folder"],
     ] {
         assert!(!folder.refused(args).is_empty(), "{args:?}");
     }
@@ -187,4 +195,88 @@ error: `fill` has 2 parameters, but the launch gives 1 argument
   = help: give one argument for each parameter, in order
 ";
     assert_eq!(folder.refused(&["run", "a.ptx"]), expected);
+}
+
+/// A program of two fatbins: PTX for two architectures beside machine code, and machine code alone.
+fn program() -> Vec<u8> {
+    use fatbin::{EXACT, Entry, Stored, container, image};
+    let ptx = PTX.replace("sm_80", "sm_90a");
+    let own = Entry { name: "fill.cu", ..Entry::default() };
+    let code = image(&Entry { kind: 2, bytes: b"\x7fELF", sm: 80, ..own });
+    let first = container(&[
+        code.clone(),
+        image(&Entry { sm: 80, bytes: PTX.as_bytes(), stored: Stored::Lz4, ..own }),
+        image(&Entry { flags: EXACT, bytes: ptx.as_bytes(), stored: Stored::Zstd, ..own }),
+    ]);
+    elf::elf(&[(".nv_fatbin", &[first, container(&[code])].concat())])
+}
+
+#[test]
+fn embedded_ptx_is_extracted() {
+    let folder = Folder::new(&[]);
+    std::fs::write(folder.path().join("app.so"), program()).unwrap();
+    let (code, out, err) = folder.ptxrace(&["extract", "app.so", "-o", "a/b"]);
+    assert_eq!((code, out.as_str(), err.as_str()), (0, "a/b/app.2.sm_80.ptx\na/b/app.3.sm_90a.ptx\n", ""));
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert_eq!(read("a/b/app.2.sm_80.ptx"), PTX);
+    assert_eq!(read("a/b/app.3.sm_90a.ptx"), PTX.replace("sm_80", "sm_90a"));
+    let (code, _, err) = folder.ptxrace(&["run", "a/b/app.2.sm_80.ptx"]);
+    assert_eq!((code, err.as_str()), (0, ""));
+
+    let (code, out, _) = folder.ptxrace(&["extract", "app.so", "--arch", "sm_86"]);
+    assert_eq!((code, out.as_str()), (0, "app.2.sm_80.ptx\n"));
+    let (code, out, _) = folder.ptxrace(&["extract", "app.so", "--arch", "sm_90"]);
+    assert_eq!((code, out.as_str()), (0, "app.3.sm_90a.ptx\n"));
+}
+
+#[test]
+fn embedded_images_are_listed() {
+    let folder = Folder::new(&[]);
+    std::fs::write(folder.path().join("app.so"), program()).unwrap();
+    let (code, out, err) = folder.ptxrace(&["extract", "app.so", "--list"]);
+    let expected = "\
+image fatbin kind   arch     PTX stored     bytes source, options
+    1      1 cubin  sm_80        raw            8 fill.cu
+    2      1 PTX    sm_80    8.0 LZ4          323 fill.cu
+    3      1 PTX    sm_90a   8.0 zstd         324 fill.cu
+    4      2 cubin  sm_80        raw            8 fill.cu
+";
+    assert_eq!((code, out.as_str(), err.as_str()), (0, expected, ""));
+    let (_, out, _) = folder.ptxrace(&["extract", "app.so", "--list", "--arch", "sm_89"]);
+    assert_eq!(out.lines().count(), 3, "{out}");
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "nothing is written");
+}
+
+#[test]
+fn what_has_no_ptx_is_refused() {
+    use fatbin::{Entry, Stored, container, image};
+    let folder = Folder::new(&[("a.ptx", PTX)]);
+    let write = |name: &str, bytes: &[u8]| std::fs::write(folder.path().join(name), bytes).unwrap();
+    let code = |sm| image(&Entry { kind: 2, sm, ..Entry::default() });
+    write("app.so", &program());
+    write("code.so", &container(&[code(90), code(80)]));
+    write("plain.so", &elf::elf(&[(".text", b"code")]));
+    assert!(folder.refused(&["extract", "none.so"]).contains("cannot read `none.so`"));
+    assert!(folder.refused(&["extract", "a.ptx"]).contains("`a.ptx` has no CUDA code embedded"));
+    assert!(
+        folder.refused(&["extract", "plain.so", "--list"]).contains("`plain.so` has no CUDA code embedded")
+    );
+    let only = folder.refused(&["extract", "code.so"]);
+    assert!(only.contains("`code.so` has no PTX, only machine code for `sm_80`, `sm_90`"), "{only}");
+    let older = folder.refused(&["extract", "app.so", "--arch", "sm_75"]);
+    assert!(older.contains("no PTX that suits `sm_75`, only for `sm_80`, `sm_90a`"), "{older}");
+    for command in ["run", "instrument"] {
+        assert!(folder.refused(&[command, "app.so"]).contains("`ptxrace extract FILE`"), "{command}");
+    }
+
+    // What is whole is still written.
+    let good = image(&Entry { bytes: PTX.as_bytes(), ..Entry::default() });
+    let mut bad = image(&Entry { bytes: PTX.as_bytes(), stored: Stored::Zstd, ..Entry::default() });
+    bad[64] ^= 0xff;
+    let whole = container(&[bad, good]);
+    write("bad.fatbin", &[&whole[..], &whole[..whole.len() - 8]].concat());
+    let (code, out, err) = folder.ptxrace(&["extract", "bad.fatbin"]);
+    assert_eq!((code, out.as_str()), (2, "bad.2.sm_90.ptx\n"), "{err}");
+    assert_eq!(err.matches("error:").count(), 3, "{err}");
+    assert!(err.contains("image 1 of `bad.fatbin` is damaged at byte 0x50: zstd data"), "{err}");
 }

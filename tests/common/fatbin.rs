@@ -1,5 +1,7 @@
 //! A writer of fatbins.
 
+#![allow(dead_code, reason = "each test uses a part")]
+
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 
 /// Flags of images.
