@@ -116,7 +116,7 @@ fn zero_bytes_end_a_text() {
 fn containers_are_found_wherever_they_are() {
     let both = [numbered(80), numbered(90)].concat();
     let file = elf(&[
-        (".text", b"\x48\xb8\x50\xed\x55\xba\x01\0\0\0"),
+        (".text", b"\x48\xb8\x50\xed\x55\xba\x01\0\0\0\x48\xba\x50\xed\x55\xba\x01\0\x10\0\x48\x89\x14\x01\x89\x6c\x01\x08"),
         (".rodata", &[b"odd".to_vec(), numbered(75)].concat()),
         (".nv_fatbin", &[both.clone(), vec![0; 24], numbered(100)].concat()),
         ("__nv_relfatbin", &numbered(103)),

@@ -2,7 +2,7 @@
 //!
 //! nvcc puts containers into sections of their own: `.nv_fatbin`, and `__nv_relfatbin` for relocatable code. There, whatever
 //! looks damaged is told. Others put them elsewhere: libraries into their data, archives into members, Windows into other
-//! formats. So all of a file is searched, and outside of those sections only a whole header counts.
+//! formats. So all of a file is searched, and outside of those sections only what has an image counts.
 
 use memchr::memmem::Finder;
 use object::{Object, ObjectSection};
@@ -57,29 +57,28 @@ pub fn read(file: &[u8]) -> Contents<'_> {
         at = start + MAGIC.len();
         let after = regions.partition_point(|region| region.start <= start);
         let region = after.checked_sub(1).and_then(|index| regions.get_mut(index));
-        let mut region = region.filter(|region| start < region.end);
-        // Anything may have four bytes in common with a header.
-        let head = file.get(start..).unwrap_or_default();
-        if region.is_none() && container_bytes(head).is_err() {
-            continue;
-        }
+        let region = region.filter(|region| start < region.end);
         let limit = region.as_ref().map_or(file.len(), |region| region.end);
-        match container::parse(file, start, limit, &mut |fault| contents.note(fault)) {
-            Ok((mut container, next)) => {
-                if let Some(region) = &mut region {
+        let mut faults = Vec::new();
+        let found = container::parse(file, start, limit, &mut |fault| faults.push(fault));
+        match (found, region) {
+            // What writes fatbins has their header in its code.
+            (Ok((container, _)), None) if container.images.is_empty() => continue,
+            (Err(_), None) => continue,
+            (Ok((container, next)), region) => {
+                let section = region.and_then(|region| {
                     region.used = true;
-                    container.section = region.section;
-                }
-                contents.containers.push(container);
+                    region.section
+                });
+                contents.containers.push(Container { section, ..container });
                 at = next.max(start + HEADER_BYTES);
             }
-            Err(fault) => {
-                if let Some(region) = &mut region {
-                    region.used = true;
-                }
-                contents.note(fault);
+            (Err(fault), Some(region)) => {
+                region.used = true;
+                faults.push(fault);
             }
         }
+        faults.into_iter().for_each(|fault| contents.note(fault));
     }
     for region in regions.iter().filter(|region| !region.used) {
         let bytes = file.get(region.start..region.end).unwrap_or_default();
