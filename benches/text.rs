@@ -3,7 +3,7 @@
 //! `cargo bench --bench text`. The text is the repository's kernels, repeated; `PTXRACE_BENCH_PTX=FILE[:FILE...]` names real
 //! files instead. The time is the clock's, and longer where others use the machine; it includes dropping the tree.
 //!
-//! Numbers of large files of many sources are in `results/2026-11-30-text.md`. The tree of compilers' output takes about 7
+//! Numbers of large files of many sources are in `results/2026-11-30-text.md`. The tree of compilers' output takes about 5
 //! bytes for each byte of text (`the_tree_is_small` in `tests/limits.rs`).
 
 use std::fs;

@@ -401,18 +401,32 @@ impl<'a> Walk<'_, 'a> {
     }
 }
 
-/// Whether control may fall off the end of a block.
-fn is_open(block: &Block<'_>) -> bool {
-    let code = |statement: &&Statement<'_>| {
-        matches!(statement, Statement::Label(_) | Statement::Block(_) | Statement::Instruction(_))
-    };
-    match block.statements.iter().rev().find(code) {
-        Some(Statement::Block(inner)) => is_open(inner),
-        Some(Statement::Instruction(last)) => {
-            last.guard.is_some() || !matches!(last.opcode.text, "ret" | "exit" | "bra" | "brx" | "trap")
-        }
-        _ => true,
+/// Whether threads may come to the end of a body.
+fn is_open(body: &Block<'_>) -> bool {
+    let mut labels = Vec::new();
+    let open = is_open_but_for_labels(body, &mut labels);
+    // Labels at the end, as debug information has them, matter if something jumps there.
+    let mut jumped_to = false;
+    if !open && !labels.is_empty() {
+        each_name(body, &mut |name| jumped_to |= labels.contains(&name));
     }
+    open || jumped_to
+}
+
+/// Whether execution falls through to the end; gives the labels there.
+fn is_open_but_for_labels<'a>(block: &Block<'a>, labels: &mut Vec<&'a str>) -> bool {
+    for statement in block.statements.iter().rev() {
+        match statement {
+            Statement::Label(label) => labels.push(label.text),
+            Statement::Block(inner) => return is_open_but_for_labels(inner, labels),
+            Statement::Instruction(last) => {
+                let ends = matches!(last.opcode.text, "ret" | "exit" | "bra" | "brx" | "trap");
+                return last.guard.is_some() || !ends;
+            }
+            _ => {}
+        }
+    }
+    true
 }
 
 fn shared_variable(variable: &Variable<'_>) -> (SharedVariable, Span) {
