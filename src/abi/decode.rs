@@ -130,6 +130,23 @@ impl<'u> Record<'u> {
         Some((unit.lo, i64::from(unit.hi as u32 as i32)))
     }
 
+    /// The same however the record is laid out.
+    #[inline]
+    pub fn a_steps(&self) -> Option<(u64, i64)> {
+        if !self.by_lanes() {
+            return self.a_progression();
+        }
+        let step = self.payload.lane_units();
+        let mut values =
+            self.units.get(self.values_at()..)?.chunks_exact(step.max(1)).map(|lane| lane[0].hi & !LAP);
+        let first = values.next()?;
+        let Some(second) = values.next() else { return Some((first, 0)) };
+        let stride = second.wrapping_sub(first);
+        // One loop without branches.
+        let (_, off) = values.fold((second, 0), |(last, off), a| (a, off | (a.wrapping_sub(last) ^ stride)));
+        (off == 0).then_some((first, stride.cast_signed()))
+    }
+
     /// `a` of all active lanes, by rank, and how many there are.
     #[inline]
     pub fn all_a(&self) -> ([u64; LANES], usize) {

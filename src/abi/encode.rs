@@ -77,7 +77,7 @@ impl Encoder<'_> {
 }
 
 /// First value and stride, if the active lanes' values are such a progression by rank.
-pub(crate) fn progression(mask: u32, values: &Lanes) -> Option<(u64, i32)> {
+fn progression(mask: u32, values: &Lanes) -> Option<(u64, i32)> {
     let mut active = lanes(mask);
     let first = values[active.next()?];
     let Some(second) = active.next() else { return Some((first, 0)) };

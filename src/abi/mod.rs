@@ -31,7 +31,6 @@ mod decode;
 mod encode;
 
 pub use decode::{DecodeError, Record, decode};
-pub(crate) use encode::progression;
 pub use encode::{Encoder, Lanes, lanes};
 
 /// One 16-byte unit as two words.

@@ -64,21 +64,30 @@ impl Core {
             _ => Path::Plain,
         };
         let Some(entry) = self.entry(record, path) else { return };
+        let strong = access.order.is_strong();
+        let whole = !strong && ranks.len() as u32 == record.mask().count_ones();
+        let left = if whole { self.quiet(access, record, &entry) } else { None };
+        if left == Some(false) && (!access.writes() || self.locations.is_empty()) {
+            return;
+        }
         let stroke = Stroke {
             class: class_of(access),
-            scope: if access.order.is_strong() { access.scope } else { None },
+            scope: if strong { access.scope } else { None },
             order: access.order,
             marking: access.marking,
             element: access.element,
             entry,
             keep: true,
-            quiet: false,
+            quiet: left.is_some(),
         };
-        if access.order.is_strong() {
+        if strong {
             self.strong(access, record, ranks, stroke);
-        } else {
-            self.weak(access, record, ranks, stroke);
+            return;
         }
+        if left != Some(false) {
+            self.weak(access, record, ranks, stroke, whole);
+        }
+        self.weak_writes(access, record, ranks, stroke);
     }
 
     /// What all accesses of a record have in common.
@@ -106,21 +115,13 @@ impl Core {
 
     /// Whether all lanes of the warp know the same.
     pub(super) fn are_alike(&self, record: &Record<'_>) -> bool {
-        let block = self.blocks.get(&record.block());
+        let block = self.blocks.get(record.block());
         let warp = block.and_then(|block| block.warps.get(usize::from(record.warp())));
         warp.is_some_and(|warp| matches!(warp.know, LaneKnow::All(_)))
     }
 
-    fn weak(&mut self, access: &Access, record: &Record<'_>, ranks: &[u8], mut stroke: Stroke) {
-        let whole = ranks.len() as u32 == record.mask().count_ones();
-        let left = if whole { self.quiet(access, record, &stroke) } else { None };
-        match left {
-            Some(false) => {
-                self.weak_writes(access, record, ranks, stroke);
-                return;
-            }
-            left => stroke.quiet = left.is_some(),
-        }
+    /// A weak access of words that are not quiet, or not of a whole record.
+    fn weak(&mut self, access: &Access, record: &Record<'_>, ranks: &[u8], mut stroke: Stroke, whole: bool) {
         let alike = self.are_alike(record);
         // All lanes at one address: one access of many lanes. Lanes of a store still conflict with each other.
         if whole
@@ -140,18 +141,17 @@ impl Core {
             stroke.entry.value = record.written(rank);
             self.elements(access, Place::of(record, rank, &self.geometry), stroke);
         }
-        self.weak_writes(access, record, ranks, stroke);
     }
 
     /// Takes the access to quiet words. Tells whether any are left, all for `None`.
-    fn quiet(&mut self, access: &Access, record: &Record<'_>, stroke: &Stroke) -> Option<bool> {
-        let block = self.blocks.get_mut(&record.block())?;
+    fn quiet(&mut self, access: &Access, record: &Record<'_>, entry: &Entry) -> Option<bool> {
+        let block = self.blocks.get_mut(record.block())?;
         let warp = block.warps.get(usize::from(record.warp()))?;
         let now = Now {
             record,
-            entry: Entry { mask: record.mask(), ..stroke.entry },
-            class: stroke.class,
-            element: stroke.element,
+            entry: Entry { mask: record.mask(), ..*entry },
+            class: class_of(access),
+            element: access.element,
             bytes: access.bytes() as u8,
             know: &warp.know,
             launch: self.launches.get(self.current as usize),
@@ -434,7 +434,7 @@ impl Core {
         if place.is_shared() && place.block != entry.block {
             return self.peer_word(word, key, stroke, place);
         }
-        let Some(block) = self.blocks.get_mut(&entry.block) else { return };
+        let Some(block) = self.blocks.get_mut(entry.block) else { return };
         let shadow = if place.is_shared() { &mut block.shared } else { &mut self.global };
         let view = View { warps: &block.warps, observations: &block.observations };
         let Self { sites, launches, locations, copies, mbarriers, explained, .. } = self;
@@ -473,7 +473,7 @@ impl Core {
         let Self { sites, launches, locations, copies, mbarriers, explained, .. } = self;
         let shared = Shared { sites, launches, locations, copies, mbarriers, explained };
         let mut flags = SmallVec::new();
-        if let Some(block) = self.blocks.get(&entry.block) {
+        if let Some(block) = self.blocks.get(entry.block) {
             let view = View { warps: &block.warps, observations: &block.observations };
             self.lost +=
                 touch(&mut shadow, word, key, &stroke, place, view, shared, &mut self.collector, &mut flags);

@@ -31,7 +31,7 @@ impl Core {
         if copy.bytes == CopyBytes::Descriptor {
             return;
         }
-        let block = self.blocks.get_mut(&record.block());
+        let block = self.blocks.get_mut(record.block());
         let Some(warp) = block.and_then(|block| block.warps.get_mut(usize::from(record.warp()))) else {
             return;
         };
@@ -126,7 +126,7 @@ impl Core {
 
     /// Groups are closed or waited for.
     pub(super) fn group(&mut self, group: GroupOp, record: &Record<'_>) {
-        let block = self.blocks.get_mut(&record.block());
+        let block = self.blocks.get_mut(record.block());
         let Some(warp) = block.and_then(|block| block.warps.get_mut(usize::from(record.warp()))) else {
             return;
         };
@@ -193,7 +193,7 @@ impl Core {
         // Lanes hold the same elements of matrices of one shape.
         let shape = [tile.lines, tile.length, tile.element_bits].map(u64::from);
         let value = shape.into_iter().chain([stride]).fold(base.address, crate::abi::mix_value);
-        let warp = self.blocks.get(&record.block()).and_then(|b| b.warps.get(usize::from(record.warp())));
+        let warp = self.blocks.get(record.block()).and_then(|b| b.warps.get(usize::from(record.warp())));
         let Some(warp) = warp else { return };
         for mask in warp.know.alike(record.mask()) {
             let entry = Entry { mask, value: Some(value), single: false, ..entry };

@@ -80,7 +80,7 @@ impl Core {
 
     /// The last threads of a block end, and its shared memory with them.
     pub(super) fn end_block(&mut self, index: u32, end: BlockEnd) {
-        let Some(block) = self.blocks.remove(&index) else { return };
+        let Some(block) = self.blocks.remove(index) else { return };
         for place in &block.locations {
             self.locations.remove(place);
         }

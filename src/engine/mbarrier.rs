@@ -172,7 +172,7 @@ impl Core {
                         state.completes = true;
                     }
                     let end = End::Phase { mbarrier: number, phase: party.phase };
-                    let block = self.blocks.get_mut(&record.block());
+                    let block = self.blocks.get_mut(record.block());
                     let warp = block.and_then(|block| block.warps.get_mut(usize::from(record.warp())));
                     let Some(groups) = warp.and_then(|warp| warp.groups.as_mut()) else { continue };
                     for lane in lanes(party.mask) {
@@ -208,7 +208,7 @@ impl Core {
     fn mbarrier_arrive(&mut self, mbarrier: &Mbarrier, record: &Record<'_>, party: Party, number: u32) {
         let (index, warp_index, launch) = (record.block(), record.warp(), self.current);
         let home = Home::new(index, self.geometry);
-        let Some(block) = self.blocks.get_mut(&index) else { return };
+        let Some(block) = self.blocks.get_mut(index) else { return };
         let Some(warp) = block.warps.get_mut(usize::from(warp_index)) else { return };
         let Some(phase) = self.mbarriers.state(number).and_then(|state| state.phase(party.phase)) else {
             return;
@@ -235,7 +235,7 @@ impl Core {
         let (index, launch, event) = (record.block(), self.current, self.events);
         let home = Home::new(index, self.geometry);
         let mut missed: SmallVec<[Arc<Narrow>; 1]> = SmallVec::new();
-        let Some(block) = self.blocks.get_mut(&index) else { return };
+        let Some(block) = self.blocks.get_mut(index) else { return };
         let Some(warp) = block.warps.get_mut(usize::from(record.warp())) else { return };
         let Some(state) = self.mbarriers.state(number) else { return };
         let mut know = Know::new(index);

@@ -68,7 +68,7 @@ impl Core {
     fn lanes(&self, site: SiteId, block: u32, warp: u8, mask: u32) -> Witness {
         let interval = self
             .blocks
-            .get(&block)
+            .get(block)
             .and_then(|b| b.warps.get(usize::from(warp)))
             .map_or(0, |warp| warp.interval);
         Witness {

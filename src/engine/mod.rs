@@ -74,7 +74,7 @@ use rustc_hash::FxHashMap;
 
 use crate::abi::{DecodeError, Unit};
 use crate::backend::{LaunchEnd, LaunchInfo, Plan, Region, Sink};
-use crate::event::{Event, Geometry, Handler, Orderer};
+use crate::event::{ByBlock, Event, Geometry, Handler, Orderer};
 use crate::finding::{Finding, ThreadId};
 use crate::instrument::{SiteId, SiteKind, SiteTable};
 use crate::isa::{Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, Mbarrier, ProxyFence, Tile};
@@ -193,7 +193,7 @@ struct Core {
     current: u32,
     /// Of the current launch.
     geometry: Geometry,
-    blocks: FxHashMap<u32, thread::Block>,
+    blocks: ByBlock<thread::Block>,
     global: shadow::Shadow,
     locations: sync::Locations,
     copies: copies::Copies,
@@ -229,7 +229,7 @@ impl Core {
             launches: launches(plan),
             current: 0,
             geometry: Geometry::new(1),
-            blocks: FxHashMap::default(),
+            blocks: ByBlock::default(),
             global: shadow::Shadow::default(),
             locations: sync::Locations::default(),
             copies: copies::Copies::default(),
@@ -281,7 +281,7 @@ impl Core {
 
     fn block(&mut self, index: u32) -> &mut thread::Block {
         let geometry = self.geometry;
-        self.blocks.entry(index).or_insert_with(|| thread::Block::new(index, geometry))
+        self.blocks.get_or_insert_with(index, || thread::Block::new(index, geometry))
     }
 
     fn fence(&mut self, record: &crate::abi::Record<'_>) {

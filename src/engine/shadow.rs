@@ -260,7 +260,7 @@ impl Cell {
                 group.retire(|earlier| {
                     let lanes = ordered(earlier) & earlier.mask;
                     if stores && lanes != 0 && earlier.launch == entry.launch {
-                        let own = earlier.same_warp(&entry) && lanes & entry.mask != 0;
+                        let own = earlier.same_warp(&entry);
                         entry.stands.replace(entry.value, &replaced, earlier, own);
                     }
                     lanes
@@ -276,7 +276,7 @@ impl Cell {
                 }
                 let before = last.mask;
                 last.mask &= !ordered(last);
-                if key.class == AccessClass::Write && before & entry.mask & !last.mask != 0 {
+                if key.class == AccessClass::Write && before & !last.mask != 0 {
                     entry.stands.replace(entry.value, &group.key, last, true);
                 }
                 if last.mask == 0 {

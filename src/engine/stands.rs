@@ -2,8 +2,8 @@
 //!
 //! Unordered stores of one value are harmless (R010). But a store stands in its cell for accesses that came before it, too:
 //! for reads, which have no value, and for stores of other values. Who races with it races with those, unless he is ordered
-//! after them in another way. For accesses of its own thread their time tells. For those of other threads no time is kept:
-//! they count towards other blocks only, since their order before the store mostly is a barrier of the whole block.
+//! after them in another way. For accesses of its own warp their time tells. For those of other warps no time is kept: they
+//! count towards other blocks only, since their order before the store mostly is a barrier of the whole block.
 
 use super::clock::Time;
 use super::shadow::{Entry, Key};
@@ -19,21 +19,21 @@ pub(super) struct Stands {
     time: Time,
 }
 
-/// Weak accesses of its thread, and such strong ones.
+/// Weak accesses of its warp, and such strong ones.
 const OWN: u8 = 1;
 const OWN_STRONG: u8 = 2;
-/// Accesses of other threads; strong ones are beside it, as for its own.
+/// Accesses of other warps; strong ones are beside it, as for its own.
 const OTHERS: u8 = OWN << 2;
 
 impl Stands {
-    /// Of a weak store among weak accesses: the time of the latest of its thread that it stands for, and whether it stands
+    /// Of a weak store among weak accesses: the time of the latest of its warp that it stands for, and whether it stands
     /// for others.
     pub(super) fn weak(own: Option<Time>, others: bool) -> Self {
         let bits = if own.is_some() { OWN } else { 0 } | if others { OTHERS } else { 0 };
         Self { bits, time: own.unwrap_or(0) }
     }
 
-    /// A store of this value takes the place of an access, of its own thread or another.
+    /// A store of this value takes the place of an access, of its own warp or another.
     pub(super) fn replace(&mut self, value: Option<u64>, key: &Key, replaced: &Entry, own: bool) {
         let other_value = key.class != AccessClass::Write || replaced.value != value;
         let bits = match key.scope {
@@ -52,14 +52,14 @@ impl Stands {
         Self { bits: self.bits | other.bits, time: self.time.max(other.time) }
     }
 
-    /// The same, as it is for another thread.
+    /// The same, as it is for another warp.
     fn of_others(self) -> Self {
         let own = self.bits & (OWN | OWN_STRONG);
         Self { bits: (self.bits & !own) | own << 2, time: 0 }
     }
 
     /// Whether it makes a race with a store of the same value harmful: the scope of that, if it is strong, whether it is
-    /// another block's, and whether it is ordered after the thread at a time.
+    /// another block's, and whether it is ordered after the warp at a time.
     pub(super) fn counts(self, scope: Option<Scope>, far: bool, is_after: impl FnOnce(Time) -> bool) -> bool {
         let is_strong = scope.is_some_and(|scope| !far || is_wide(scope));
         let own = if is_strong { OWN } else { OWN | OWN_STRONG };

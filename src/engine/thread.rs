@@ -306,7 +306,7 @@ impl Warp {
 }
 
 /// A block.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Block {
     pub(super) warps: Vec<Warp>,
     pub(super) shared: Shadow,

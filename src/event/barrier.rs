@@ -21,6 +21,8 @@ pub(super) struct Phase {
     arrivals: Vec<Arrived>,
     /// Lanes that have arrived, by warp, as far as any has.
     lanes: Vec<u32>,
+    /// How many lanes and warps these are.
+    count: (u32, u32),
     /// Not all arrivals go with each other.
     mixed: bool,
 }
@@ -66,6 +68,8 @@ impl Phase {
         if self.lanes.len() <= warp {
             self.lanes.resize(warp + 1, 0);
         }
+        self.count.0 += (arrival.mask & !of_warp).count_ones();
+        self.count.1 += u32::from(of_warp == 0);
         self.lanes[warp] |= arrival.mask;
         wrong
     }
@@ -94,6 +98,16 @@ impl Phase {
             }
         }
         (arrived, count.unwrap_or(total))
+    }
+
+    /// Whether so many have arrived that it may be complete, if so many threads are live. Some of those that have arrived may
+    /// have exited.
+    pub(super) fn may_be_complete(&self, live: u32) -> bool {
+        let (lanes, warps) = self.count;
+        match self.arrivals.first().and_then(|first| first.count) {
+            None => lanes >= live,
+            Some(count) => warps.saturating_mul(32) >= count,
+        }
     }
 
     /// Whether it is complete.
@@ -134,6 +148,7 @@ impl Phase {
     pub(super) fn reset(&mut self) {
         self.arrivals.clear();
         self.lanes.clear();
+        self.count = (0, 0);
         self.mixed = false;
     }
 }

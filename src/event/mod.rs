@@ -6,6 +6,7 @@
 //! the engine's business.
 
 mod barrier;
+mod by_block;
 mod cluster;
 mod geometry;
 mod mbarrier;
@@ -15,6 +16,7 @@ mod values;
 
 use crate::abi::{PEER, Record, SHARED_OFFSET, TAG_SHARED, Tagged};
 use crate::instrument::SiteId;
+pub use by_block::ByBlock;
 pub use geometry::Geometry;
 pub use order::Orderer;
 pub use sizes::{copied, filled};

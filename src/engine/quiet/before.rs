@@ -1,9 +1,8 @@
 //! What else the writer of a quiet word stands for: what `Cell::add` says of stores in cells.
 
 use super::kept::{Id, Kept};
-use super::spans::Pattern;
 use super::{Pass, Quiet};
-use crate::abi::{Record, Tagged, lanes};
+use crate::abi::{Tagged, lanes};
 use crate::engine::clock::Time;
 use crate::engine::stands::Stands;
 
@@ -16,23 +15,31 @@ pub(super) fn stands(state: u16, kept: &Kept) -> Stands {
     Stands::weak((state & OWN != 0).then_some(kept.own_time), state & OTHERS != 0)
 }
 
-/// Whether readers of a chain are of the warp at hand.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum OwnReads {
-    None,
-    /// Of some words perhaps.
-    Some,
-    /// By the lanes that now store there, at this time.
-    All(Time),
+/// Whose reads are in a chain, of the launch at hand.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Reads {
+    /// When the warp at hand last read.
+    own: Option<Time>,
+    /// Other warps have read.
+    others: bool,
+}
+
+impl Reads {
+    pub(super) fn add(&mut self, pass: &Pass<'_>, kept: &Kept) {
+        if kept.entry.same_warp(&pass.now.entry) {
+            self.own = self.own.max(Some(kept.entry.time));
+        } else {
+            self.others |= kept.entry.launch == pass.now.entry.launch;
+        }
+    }
 }
 
 /// The words that a record stores to, and what they refer to.
 #[derive(Clone, Copy)]
 pub(super) struct Store {
     pub(super) writer: Id,
-    pub(super) chain: Id,
     pub(super) state: u16,
-    pub(super) own_reads: OwnReads,
+    pub(super) reads: Reads,
 }
 
 impl Pass<'_> {
@@ -45,14 +52,6 @@ impl Pass<'_> {
         !Tagged(self.pattern.first).is_shared()
             || self.now.launch.is_some_and(|launch| launch.geometry.has_clusters())
     }
-
-    pub(super) fn own_reads(&self, kept: &Kept) -> OwnReads {
-        match (kept.entry.same_warp(&self.now.entry), self.is_like(kept)) {
-            (false, _) => OwnReads::None,
-            (true, false) => OwnReads::Some,
-            (true, true) => OwnReads::All(kept.entry.time),
-        }
-    }
 }
 
 impl Quiet {
@@ -60,19 +59,7 @@ impl Quiet {
     pub(super) fn before(&self, pass: &mut Pass<'_>, store: Store) -> Option<u16> {
         let others = if pass.is_for_others() { OTHERS } else { 0 };
         let is_of_launch = |kept: &&Kept, pass: &Pass<'_>| kept.entry.launch == pass.now.entry.launch;
-        let mut bits = match store.own_reads {
-            OwnReads::None => 0,
-            OwnReads::Some => return None,
-            OwnReads::All(time) => {
-                pass.own_time = pass.own_time.max(time);
-                OWN
-            }
-        };
-        if others != 0 && store.chain != 0 {
-            let mut readers = self.links.chain(store.chain).filter_map(|link| self.records.get(link.record));
-            let other = |kept: &Kept| is_of_launch(&kept, pass) && !kept.entry.same_warp(&pass.now.entry);
-            bits |= if readers.any(other) { others } else { 0 };
-        }
+        let mut bits = reads(pass, store, others);
         let Some(kept) = self.records.get(store.writer).filter(|kept| is_of_launch(kept, pass)) else {
             return Some(bits);
         };
@@ -106,30 +93,31 @@ impl Quiet {
     /// The same for one word.
     pub(super) fn before_at(&self, pass: &mut Pass<'_>, store: Store, word: u64) -> u16 {
         let others = if pass.is_for_others() { OTHERS } else { 0 };
-        let readers = self.links.chain(store.chain).map(|link| (link.record, false));
-        let (mut bits, mut time) = (0, 0);
-        for (id, stores) in readers.chain([(store.writer, true)]) {
-            let of_launch = |kept: &&Kept| kept.entry.launch == pass.now.entry.launch;
-            let Some(kept) = self.records.get(id).filter(of_launch) else { continue };
-            let Some(record) = kept.record() else { continue };
-            let of_warp = kept.entry.same_warp(&pass.now.entry);
-            for_pairs(&record, &kept.pattern, pass, word, |before, now, same_lane| {
-                let own = of_warp && same_lane;
-                let differ = !stores || record.written(before) != pass.now.record.written(now);
-                if stores {
-                    bits |= behind(store.state, own, others);
-                }
-                if differ {
-                    bits |= if own { OWN } else { others };
-                }
-                if own {
-                    time = time.max(if differ { kept.entry.time } else { kept.own_time });
-                }
-            });
+        let mut bits = reads(pass, store, others);
+        let of_launch = |kept: &&Kept| kept.entry.launch == pass.now.entry.launch;
+        let Some(kept) = self.records.get(store.writer).filter(of_launch) else { return bits };
+        let Some(record) = kept.record() else { return bits };
+        let own = kept.entry.same_warp(&pass.now.entry);
+        bits |= behind(store.state, own, others);
+        let now = pass.pattern.ranks_at(pass.now.record, word);
+        let differ = lanes(kept.pattern.ranks_at(&record, word))
+            .any(|before| lanes(now).any(|now| record.written(before) != pass.now.record.written(now)));
+        if differ {
+            bits |= if own { OWN } else { others };
         }
-        pass.own_time = pass.own_time.max(time);
+        if own {
+            pass.own_time = pass.own_time.max(if differ { kept.entry.time } else { kept.own_time });
+        }
         bits
     }
+}
+
+/// What the reads of a chain make it stand for.
+fn reads(pass: &mut Pass<'_>, store: Store, others: u16) -> u16 {
+    let Reads { own, others: by_others } = store.reads;
+    pass.own_time = pass.own_time.max(own.unwrap_or(0));
+    let own = if own.is_some() { OWN } else { 0 };
+    own | if by_others { others } else { 0 }
 }
 
 /// `Stands::replace` for what the state of a word tells.
@@ -138,22 +126,5 @@ fn behind(state: u16, own: bool, others: u16) -> u16 {
         0 => 0,
         bits if own => bits,
         _ => others,
-    }
-}
-
-/// Goes through the pairs of an earlier and a present rank that touch a word, and tells of each whether it is one lane.
-fn for_pairs(
-    earlier: &Record<'_>,
-    pattern: &Pattern,
-    pass: &Pass<'_>,
-    word: u64,
-    mut found: impl FnMut(usize, usize, bool),
-) {
-    let (before, after) = (earlier.lanes_by_rank(), pass.now.record.lanes_by_rank());
-    let now = pass.pattern.ranks_at(pass.now.record, word);
-    for a in lanes(pattern.ranks_at(earlier, word)) {
-        for b in lanes(now) {
-            found(a, b, before[a] == after[b]);
-        }
     }
 }

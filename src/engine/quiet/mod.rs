@@ -7,12 +7,15 @@
 
 mod before;
 mod kept;
+mod page;
 mod spans;
 
 use std::ops::Range;
 
-use self::before::{OwnReads, Store, stands};
+use self::before::{Reads, Store, stands};
 use self::kept::{Id, Kept, Links, Records};
+use self::page::{LOUD, READ_SHIFT, Run, WRITTEN, Word};
+pub(super) use self::page::{Page, WORDS};
 pub(super) use self::spans::Spans;
 use self::spans::{Pattern, spans};
 use super::Launch;
@@ -21,33 +24,6 @@ use super::shadow::{Cell, Entry, Key, Path, WORD};
 use super::thread::LaneKnow;
 use crate::abi::{Record, lanes};
 use crate::finding::AccessClass;
-
-/// Words of a page.
-pub(super) const WORDS: usize = 256;
-
-/// `Page::writers` of a word that has a cell.
-const LOUD: Id = Id::MAX;
-/// Bytes written, in `Page::state`; those read are beside them.
-const WRITTEN: u16 = 0xf;
-const READ_SHIFT: u32 = 4;
-
-/// Words, by what they refer to.
-#[derive(Clone, Debug)]
-pub(super) struct Page {
-    writers: [Id; WORDS],
-    readers: [Id; WORDS],
-    state: [u16; WORDS],
-}
-
-impl Page {
-    pub(super) fn new() -> Self {
-        Self { writers: [0; WORDS], readers: [0; WORDS], state: [0; WORDS] }
-    }
-
-    pub(super) fn is_loud(&self, word: usize) -> bool {
-        self.writers[word % WORDS] == LOUD
-    }
-}
 
 /// What quiet words refer to.
 #[derive(Debug, Default)]
@@ -89,10 +65,9 @@ pub(super) struct Pass<'n> {
     now: &'n Now<'n>,
     id: Id,
     pattern: Pattern,
-    /// The last writer and the last chain met, and what is known of them; of the chain also whether readers are the
-    /// lanes at hand.
+    /// The last writer and the last chain met, and what is known of them; of the chain also who reads.
     writer: (Id, Order),
-    chain: (Id, Order, OwnReads),
+    chain: (Id, Order, Reads),
     /// The last chain that the record was added to, and what came of it.
     added: (Id, Id),
     /// Words had spoken up before.
@@ -115,7 +90,7 @@ impl Quiet {
         let id = self.records.keep(now, pattern);
         // The pass itself holds the record while it lasts.
         self.records.hold(id, 1);
-        let (writer, chain) = ((0, Order::All), (0, Order::All, OwnReads::None));
+        let (writer, chain) = ((0, Order::All), (0, Order::All, Reads::default()));
         Some((Pass { now, id, pattern, writer, chain, added: (0, 0), was_loud: false, own_time: 0 }, spans))
     }
 
@@ -161,64 +136,50 @@ impl Quiet {
 
     /// The same for words of which all touched bytes are at the same places.
     fn words(&mut self, pass: &mut Pass<'_>, page: &mut Page, base: u64, words: Range<usize>, bytes: u16) {
-        let Range { start: mut from, end: to } = words;
-        while from < to {
-            let (Some(writers), Some(readers), Some(state)) =
-                (page.writers.get(from..to), page.readers.get(from..to), page.state.get(from..to))
-            else {
-                return;
-            };
-            let alike = alike(writers, readers, state);
-            let run = from..from + alike;
-            from = run.end;
-            if writers[0] == LOUD {
+        let mut from = words.start;
+        while from < words.end {
+            let run = page.run(from, words.end, bytes == WRITTEN);
+            from = run.end();
+            let now = page.look(run);
+            if now.writer == LOUD {
                 pass.was_loud = true;
             } else if pass.writes() {
-                self.write(pass, page, base, run, bytes);
+                self.write(pass, page, base, run, now, bytes);
             } else {
-                self.read(pass, page, base, run, bytes);
+                self.read(pass, page, base, run, now, bytes);
             }
         }
     }
 
     /// A read of words that are alike.
-    fn read(&mut self, pass: &mut Pass<'_>, page: &mut Page, base: u64, run: Range<usize>, bytes: u16) {
-        let (writer, chain, state) =
-            (page.writers[run.start], page.readers[run.start], page.state[run.start]);
-        if state & WRITTEN & bytes != 0 {
-            let order = self.writer_order(pass, writer);
+    fn read(&mut self, pass: &mut Pass<'_>, page: &mut Page, base: u64, run: Run, was: Word, bytes: u16) {
+        if was.state & WRITTEN & bytes != 0 {
+            let order = self.writer_order(pass, was.writer);
             if order == Order::Open {
-                self.loud.extend(run.map(|word| base + word as u64));
+                self.loud.extend(run.words(base));
                 return;
             }
             if order == Order::ByWord {
-                for word in run {
-                    if self.writer_is_before(pass, writer, base + word as u64) {
-                        self.add_reader(pass, page, word..word + 1, chain, state, bytes);
+                page.expand(run);
+                for one in run.each() {
+                    if self.writer_is_before(pass, was.writer, base + one.start()) {
+                        self.add_reader(pass, page, one, was, bytes);
                     } else {
-                        self.loud.push(base + word as u64);
+                        self.loud.extend(one.words(base));
                     }
                 }
                 return;
             }
         }
-        self.add_reader(pass, page, run, chain, state, bytes);
+        self.add_reader(pass, page, run, was, bytes);
     }
 
-    fn add_reader(
-        &mut self,
-        pass: &mut Pass<'_>,
-        page: &mut Page,
-        run: Range<usize>,
-        chain: Id,
-        state: u16,
-        bytes: u16,
-    ) {
-        let state = state | bytes << READ_SHIFT;
-        let count = run.len() as u32;
-        page.state[run.clone()].fill(state);
+    fn add_reader(&mut self, pass: &mut Pass<'_>, page: &mut Page, run: Run, was: Word, bytes: u16) {
+        let state = was.state | bytes << READ_SHIFT;
+        let chain = was.reader;
         let last = self.links.get(chain);
         if last.is_some_and(|last| last.record == pass.id) {
+            page.set(run, Word { state, ..was });
             return;
         }
         if chain != pass.added.0 || pass.added.1 == 0 {
@@ -227,9 +188,9 @@ impl Quiet {
             pass.added = (chain, self.links.append(pass.id, before, &mut self.records));
         }
         let added = pass.added.1;
-        page.readers[run].fill(added);
-        self.links.hold(added, count);
-        if self.links.release(chain, count, &mut self.records) {
+        page.set(run, Word { state, reader: added, ..was });
+        self.links.hold(added, run.count());
+        if self.links.release(chain, run.count(), &mut self.records) {
             // Its number may come back as another chain's.
             pass.added.0 = Id::MAX;
         }
@@ -246,35 +207,32 @@ impl Quiet {
     }
 
     /// A write to words that are alike.
-    fn write(&mut self, pass: &mut Pass<'_>, page: &mut Page, base: u64, run: Range<usize>, bytes: u16) {
-        let (writer, chain, state) =
-            (page.writers[run.start], page.readers[run.start], page.state[run.start]);
+    fn write(&mut self, pass: &mut Pass<'_>, page: &mut Page, base: u64, run: Run, was: Word, bytes: u16) {
+        let Word { writer, reader: chain, state } = was;
         if writer == pass.id {
             // Another lane has written other bytes of the word.
-            page.state[run].fill(state | bytes);
+            page.set(run, Word { state: state | bytes, ..was });
             return;
         }
         // What an earlier write left beside these bytes cannot be told with one writer.
         let left = state & WRITTEN & !bytes != 0;
         let writer_order = if writer == 0 { Order::All } else { self.writer_order(pass, writer) };
-        let (chain_order, own_reads) =
-            if chain == 0 { (Order::All, OwnReads::None) } else { self.chain_order(pass, chain) };
+        let (chain_order, reads) =
+            if chain == 0 { (Order::All, Reads::default()) } else { self.chain_order(pass, chain) };
         if left || writer_order == Order::Open || chain_order == Order::Open {
-            self.loud.extend(run.map(|word| base + word as u64));
+            self.loud.extend(run.words(base));
             return;
         }
-        let read = state >> READ_SHIFT & WRITTEN;
-        // Readers of other bytes stay.
-        let stays = read & !bytes != 0;
-        let store = Store { writer, chain, state, own_reads };
+        let store = Store { writer, state, reads };
         let before = self.before(pass, store);
         let by_word = writer_order == Order::ByWord || chain_order == Order::ByWord || before.is_none();
         if let (false, Some(before)) = (by_word, before) {
-            self.set_writer(pass, page, run, bytes | before, stays);
+            self.set_writer(pass, page, run, was, bytes | before);
             return;
         }
-        for word in run {
-            let at = base + word as u64;
+        page.expand(run);
+        for one in run.each() {
+            let at = base + one.start();
             if (writer_order == Order::ByWord && !self.writer_is_before(pass, writer, at))
                 || (chain_order == Order::ByWord && !self.chain_is_before(pass, chain, at))
             {
@@ -282,23 +240,21 @@ impl Quiet {
                 continue;
             }
             let before = before.unwrap_or_else(|| self.before_at(pass, store, at));
-            self.set_writer(pass, page, word..word + 1, bytes | before, stays);
+            self.set_writer(pass, page, one, was, bytes | before);
         }
     }
 
     /// The record is the writer of these words now.
-    fn set_writer(&mut self, pass: &Pass<'_>, page: &mut Page, run: Range<usize>, state: u16, stays: bool) {
-        let (writer, chain, before) =
-            (page.writers[run.start], page.readers[run.start], page.state[run.start]);
-        let count = run.len() as u32;
-        self.records.hold(pass.id, count);
-        page.writers[run.clone()].fill(pass.id);
-        let read = if stays { before & WRITTEN << READ_SHIFT } else { 0 };
-        page.state[run.clone()].fill(state | read);
-        self.records.release(writer, count);
+    fn set_writer(&mut self, pass: &Pass<'_>, page: &mut Page, run: Run, was: Word, state: u16) {
+        self.records.hold(pass.id, run.count());
+        // Readers of other bytes stay.
+        let read = was.state & WRITTEN << READ_SHIFT;
+        let stays = read & !(state << READ_SHIFT) & WRITTEN << READ_SHIFT != 0;
+        let (reader, read) = if stays { (was.reader, read) } else { (0, 0) };
+        page.set(run, Word { writer: pass.id, reader, state: state | read });
+        self.records.release(was.writer, run.count());
         if !stays {
-            page.readers[run].fill(0);
-            self.links.release(chain, count, &mut self.records);
+            self.links.release(was.reader, run.count(), &mut self.records);
         }
     }
 
@@ -310,18 +266,18 @@ impl Quiet {
         pass.writer.1
     }
 
-    fn chain_order(&self, pass: &mut Pass<'_>, chain: Id) -> (Order, OwnReads) {
+    fn chain_order(&self, pass: &mut Pass<'_>, chain: Id) -> (Order, Reads) {
         if pass.chain.0 != chain {
-            let (mut order, mut own) = (Order::All, OwnReads::None);
+            let (mut order, mut reads) = (Order::All, Reads::default());
             for link in self.links.chain(chain) {
                 let Some(kept) = self.records.get(link.record) else { continue };
                 order = order.max(self.order(pass, kept));
-                own = own.max(pass.own_reads(kept));
+                reads.add(pass, kept);
                 if order == Order::Open {
                     break;
                 }
             }
-            pass.chain = (chain, order, own);
+            pass.chain = (chain, order, reads);
         }
         (pass.chain.1, pass.chain.2)
     }
@@ -368,10 +324,7 @@ impl Quiet {
 
     /// The accesses of a word that speaks up.
     pub(super) fn speak(&mut self, page: &mut Page, word: u64) -> Cell {
-        let index = word as usize % WORDS;
-        let writer = std::mem::replace(&mut page.writers[index], LOUD);
-        let chain = std::mem::take(&mut page.readers[index]);
-        let state = std::mem::take(&mut page.state[index]);
+        let Word { writer, reader: chain, state } = page.speak(word as usize % WORDS);
         let mut cell = Cell::default();
         if let Some(kept) = self.records.get(writer) {
             put(&mut cell, kept, word, state);
@@ -385,18 +338,6 @@ impl Quiet {
         self.links.release(chain, 1, &mut self.records);
         cell
     }
-}
-
-/// How many of the words are as the first.
-fn alike(writers: &[Id], readers: &[Id], state: &[u16]) -> usize {
-    let (writer, reader, first) = (writers[0], readers[0], state[0]);
-    // Mostly all are: one look without branches.
-    let off = writers.iter().zip(readers).fold(0, |off, (w, r)| off | (w ^ writer) | (r ^ reader));
-    if off == 0 && state.iter().fold(0, |off, s| off | (s ^ first)) == 0 {
-        return writers.len();
-    }
-    let like = |i: &usize| writers[*i] == writer && readers[*i] == reader && state[*i] == first;
-    (1..writers.len()).find(|i| !like(i)).unwrap_or(writers.len())
 }
 
 /// Whether program order puts those lanes of an earlier record of the warp that touch a word before those that touch it now.

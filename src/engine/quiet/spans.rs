@@ -1,6 +1,6 @@
 //! Which bytes the lanes of a record touch.
 
-use crate::abi::{LANES, PEER, Record, Tagged, progression};
+use crate::abi::{PEER, Record, Tagged};
 use crate::engine::shadow::WORD;
 
 /// What tells whether two records touch the same bytes by the same lanes, and lets one find the lanes of a byte.
@@ -15,14 +15,10 @@ pub(super) struct Pattern {
 
 impl Pattern {
     pub(super) fn of(record: &Record<'_>, bytes: u8) -> Self {
-        if let Some((first, stride)) = record.a_progression() {
-            return Self { first, stride: Some(stride), bytes };
+        match record.a_steps() {
+            Some((first, stride)) => Self { first, stride: Some(stride), bytes },
+            None => Self { first: record.a(0), stride: None, bytes },
         }
-        // The values may be what is no progression.
-        let (all, lanes) = record.all_a();
-        let ranks = u32::MAX.checked_shr(LANES as u32 - lanes as u32).unwrap_or(0);
-        let stride = progression(ranks, &all).map(|(_, stride)| stride.into());
-        Self { first: all[0], stride, bytes }
     }
 
     /// Whether all lanes are at one place.

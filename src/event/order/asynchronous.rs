@@ -164,7 +164,7 @@ impl Orderer {
             isa::ClusterBarrier::Wait => {
                 let waited = state.wait(rank, arrival);
                 wrong(ClusterMisuse::NotArrived, waited.wrong, handler);
-                if let Some(block) = self.blocks.get_mut(&block) {
+                if let Some(block) = self.blocks.get_mut(block) {
                     block.warps[usize::from(arrival.warp)].waiting |= waited.block;
                 }
                 if waited.pass != 0 {
@@ -194,7 +194,7 @@ impl Orderer {
         handler.event(Event::ClusterDone { cluster });
         for (rank, warp, mask) in released {
             let Some(block) = self.geometry.peer(cluster, rank) else { continue };
-            if let Some(state) = self.blocks.get_mut(&block) {
+            if let Some(state) = self.blocks.get_mut(block) {
                 state.warps[usize::from(warp)].waiting &= !mask;
             }
             handler.event(Event::ClusterWait { block, warp, mask });
@@ -211,7 +211,7 @@ impl Orderer {
             let mut blocks =
                 (0..self.geometry.cluster_size()).filter_map(|rank| self.geometry.peer(cluster, rank));
             let runs = blocks.any(|block| {
-                let Some(state) = self.blocks.get(&block) else { return false };
+                let Some(state) = self.blocks.get(block) else { return false };
                 let lanes = state.warps.iter().zip(&state.exists).zip(&state.exited);
                 lanes.into_iter().any(|((warp, exists), exited)| exists & !exited & !warp.waiting != 0)
             });

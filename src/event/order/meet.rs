@@ -6,7 +6,7 @@ use super::Orderer;
 use super::pool::WarpKey;
 use super::queue::BlockState;
 use crate::abi::Record;
-use crate::event::barrier::{Gathering, Threads};
+use crate::event::barrier::{Gathering, Phase, Threads};
 use crate::event::{Arrival, Event, Handler, Misuse};
 use crate::instrument::SiteId;
 use crate::isa::BarrierKind;
@@ -20,7 +20,7 @@ impl Orderer {
         aligned: bool,
         handler: &mut impl Handler,
     ) {
-        let Some(block) = self.blocks.get_mut(&arrival.block) else { return };
+        let Some(block) = self.blocks.get_mut(arrival.block) else { return };
         let misuse = block.phases.entry(arrival.id).or_default().arrive(arrival, kind, count, aligned);
         if kind != BarrierKind::Arrive {
             block.warps[usize::from(arrival.warp)].waiting |= arrival.mask;
@@ -33,9 +33,11 @@ impl Orderer {
     }
 
     pub(super) fn complete(&mut self, block_id: u32, id: u32, handler: &mut impl Handler) {
-        let Some(block) = self.blocks.get_mut(&block_id) else { return };
+        let Some(block) = self.blocks.get_mut(block_id) else { return };
         let threads = Threads { exists: &block.exists, exited: &block.exited };
-        let Some(phase) = block.phases.get_mut(&id).filter(|phase| phase.is_complete(threads)) else {
+        let live = block.live;
+        let complete = |phase: &&mut Phase| phase.may_be_complete(live) && phase.is_complete(threads);
+        let Some(phase) = block.phases.get_mut(&id).filter(complete) else {
             return;
         };
         let waiters = phase.waiters();
@@ -67,7 +69,7 @@ impl Orderer {
                 handler.event(Event::Misuse(Misuse::LaneOutsideMask { site, block, warp, given, executing }));
                 continue;
             }
-            let Some(state) = self.blocks.get_mut(&block) else { return };
+            let Some(state) = self.blocks.get_mut(block) else { return };
             let warp_state = &mut state.warps[usize::from(warp)];
             let found = warp_state.gatherings.iter_mut().find(|g| g.mask == given && g.orders == orders);
             match found {
@@ -81,7 +83,7 @@ impl Orderer {
 
     pub(super) fn complete_gatherings(&mut self, key: WarpKey, handler: &mut impl Handler) {
         let (block, warp) = (key.block, key.warp);
-        let Some(state) = self.blocks.get_mut(&block) else { return };
+        let Some(state) = self.blocks.get_mut(block) else { return };
         let absent = state.exited[usize::from(warp)] | !state.exists[usize::from(warp)];
         let warp_state = &mut state.warps[usize::from(warp)];
         let mut done: SmallVec<[Gathering; 1]> = SmallVec::new();
@@ -109,8 +111,11 @@ impl Orderer {
     }
 
     pub(super) fn exit(&mut self, key: WarpKey, site: SiteId, mask: u32, handler: &mut impl Handler) {
-        let Some(block) = self.blocks.get_mut(&key.block) else { return };
-        block.exited[usize::from(key.warp)] |= mask & block.exists[usize::from(key.warp)];
+        let Some(block) = self.blocks.get_mut(key.block) else { return };
+        let warp = usize::from(key.warp);
+        let gone = mask & block.exists[warp] & !block.exited[warp];
+        block.exited[warp] |= gone;
+        block.live -= gone.count_ones();
         let last = block.all_exited();
         let mut ids: Vec<u32> =
             block.phases.iter().filter(|(_, p)| !p.is_idle()).map(|(id, _)| *id).collect();
@@ -121,7 +126,7 @@ impl Orderer {
         }
         self.complete_gatherings(key, handler);
         self.exit_cluster(key, mask, handler);
-        if self.blocks.get(&key.block).is_some_and(BlockState::is_finished) {
+        if self.blocks.get(key.block).is_some_and(BlockState::is_finished) {
             self.end_block(key.block);
         }
     }

@@ -28,6 +28,7 @@ use self::pool::{Candidate, Hints, PoolKey, WarpKey, Watermark};
 use self::queue::{
     BlockState, Queue, all_ranks, is_retired, lanes_of, report_stuck, rest_mask, retire, unit_count,
 };
+use super::by_block::ByBlock;
 use super::cluster::ClusterBarrier;
 use super::mbarrier::Mbarriers;
 use super::values::Values;
@@ -95,7 +96,7 @@ enum Replayed {
 pub struct Orderer {
     roles: Vec<Role>,
     geometry: Geometry,
-    blocks: FxHashMap<u32, BlockState>,
+    blocks: ByBlock<BlockState>,
     pool: BTreeMap<PoolKey, Candidate>,
     /// Operations of the pool that change nothing.
     readers: usize,
@@ -125,7 +126,7 @@ impl Orderer {
             unseen: sites.unlogged().iter().any(|unlogged| unlogged.orders),
             roles,
             geometry: Geometry::new(1),
-            blocks: FxHashMap::default(),
+            blocks: ByBlock::default(),
             pool: BTreeMap::new(),
             readers: 0,
             watermark: Watermark { next: 1, ahead: FxHashSet::default() },
@@ -189,9 +190,7 @@ impl Orderer {
         // Tickets run on over launches; those that were lost with their records are not waited for again.
         self.watermark.skip();
         self.report_stuck_clusters(handler);
-        let mut blocks: Vec<_> = self.blocks.drain().collect();
-        blocks.sort_by_key(|(block, _)| *block);
-        for (block, state) in blocks {
+        for (block, state) in self.blocks.drain() {
             report_stuck(block, &state, handler);
             let stranded = state
                 .warps
@@ -211,7 +210,7 @@ impl Orderer {
             return;
         }
         let geometry = self.geometry;
-        let block = self.blocks.entry(key.block).or_insert_with(|| BlockState::new(geometry));
+        let block = self.blocks.get_or_insert_with(key.block, || BlockState::new(geometry));
         let warp = &mut block.warps[usize::from(key.warp)];
         let mask = record.mask();
         let free = (warp.waiting | warp.queue.blocked) & mask == 0;
@@ -219,14 +218,17 @@ impl Orderer {
         if free {
             match self.replay(key, record, handler) {
                 Replayed::Done => {
-                    self.settle(handler);
+                    // Mostly nothing waits for anything.
+                    if !(self.ready.is_empty() && self.pool.is_empty()) {
+                        self.settle(handler);
+                    }
                     return;
                 }
                 Replayed::Left(lanes) => left = lanes,
             }
         }
         // `replay` may have replaced the block's state; look again.
-        let block = self.blocks.entry(key.block).or_insert_with(|| BlockState::new(geometry));
+        let block = self.blocks.get_or_insert_with(key.block, || BlockState::new(geometry));
         let queue = &mut block.warps[usize::from(key.warp)].queue;
         let at = queue.units.len();
         queue.units.extend_from_slice(record.units());
@@ -339,7 +341,7 @@ impl Orderer {
 
     /// Goes through a warp's queue and replays what its lanes may.
     fn advance(&mut self, key: WarpKey, handler: &mut impl Handler) {
-        let Some(block) = self.blocks.get_mut(&key.block) else { return };
+        let Some(block) = self.blocks.get_mut(key.block) else { return };
         let full = block.exists[usize::from(key.warp)];
         let mut queue = std::mem::take(&mut block.warps[usize::from(key.warp)].queue);
         let mut at = queue.head;
@@ -387,7 +389,7 @@ impl Orderer {
             queue.units.clear();
             (queue.head, queue.blocked) = (0, 0);
         }
-        if let Some(block) = self.blocks.get_mut(&key.block) {
+        if let Some(block) = self.blocks.get_mut(key.block) {
             block.warps[usize::from(key.warp)].queue = queue;
             if block.is_finished() {
                 self.end_block(key.block);
@@ -396,13 +398,13 @@ impl Orderer {
     }
 
     fn end_block(&mut self, block: u32) {
-        self.blocks.remove(&block);
+        self.blocks.remove(block);
         self.values.end_block(block);
         self.mbarriers.end_block(block);
     }
 
     fn waiting(&self, key: WarpKey) -> u32 {
-        self.blocks.get(&key.block).map_or(0, |block| block.warps[usize::from(key.warp)].waiting)
+        self.blocks.get(key.block).map_or(0, |block| block.warps[usize::from(key.warp)].waiting)
     }
 }
 

@@ -331,7 +331,7 @@ impl Orderer {
 
     /// The record of a candidate.
     fn record(&self, (_, key, at): PoolKey) -> Option<Record<'_>> {
-        let block = self.blocks.get(&key.block)?;
+        let block = self.blocks.get(key.block)?;
         let units = block.warps.get(usize::from(key.warp))?.queue.units.get(at..)?;
         decode(units).ok().flatten()
     }
@@ -390,7 +390,7 @@ impl Orderer {
     ) -> bool {
         let Some(&candidate) = self.pool.get(&at) else { return false };
         let (_, key, start) = at;
-        let Some(block) = self.blocks.get_mut(&key.block) else {
+        let Some(block) = self.blocks.get_mut(key.block) else {
             self.leave(&at);
             return true;
         };

@@ -25,11 +25,13 @@ pub(super) struct WarpState {
     pub(super) gatherings: SmallVec<[Gathering; 1]>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct BlockState {
     pub(super) warps: Vec<WarpState>,
     pub(super) exists: Vec<u32>,
     pub(super) exited: Vec<u32>,
+    /// Threads that exist and have not exited.
+    pub(super) live: u32,
     pub(super) phases: FxHashMap<u32, Phase>,
 }
 
@@ -39,6 +41,7 @@ impl BlockState {
         Self {
             warps: exists.iter().map(|_| WarpState::default()).collect(),
             exited: vec![0; exists.len()],
+            live: exists.iter().map(|lanes| lanes.count_ones()).sum(),
             exists,
             phases: FxHashMap::default(),
         }
