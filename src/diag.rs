@@ -2,7 +2,7 @@
 
 mod suggest;
 
-use crate::span::{SourceFile, Span};
+use crate::span::{LineCol, SourceFile, Span};
 pub use suggest::{nearest, nearest_within};
 
 /// How much a diagnostic matters.
@@ -17,6 +17,9 @@ pub enum Severity {
 }
 
 impl Severity {
+    /// Every severity.
+    pub const ALL: [Self; 3] = [Self::Note, Self::Warning, Self::Error];
+
     /// The name that reports use.
     pub fn name(self) -> &'static str {
         match self {
@@ -46,6 +49,18 @@ pub enum Place {
         /// Column, from 1, 0 when unknown.
         column: u32,
     },
+}
+
+impl Place {
+    /// Name of the file, and where in it.
+    pub fn position(&self) -> (String, LineCol) {
+        match self {
+            Self::Text { file, span } => {
+                (file.path().to_string_lossy().into_owned(), file.line_col(span.start))
+            }
+            Self::Line { file, line, column } => (file.clone(), LineCol { line: *line, column: *column }),
+        }
+    }
 }
 
 /// One labelled place.

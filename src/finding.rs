@@ -100,6 +100,9 @@ pub enum Kind {
 }
 
 impl Kind {
+    /// Every kind.
+    pub const ALL: [Self; 5] = [Self::WW, Self::RW, Self::AW, Self::AR, Self::AA];
+
     /// The kind of two accesses. Two reads never conflict; they are named `RW` for want of better.
     pub fn of(a: AccessClass, b: AccessClass) -> Self {
         use AccessClass::{Atomic, Read, Write};
@@ -144,6 +147,10 @@ pub enum Relation {
 }
 
 impl Relation {
+    /// Every distance.
+    pub const ALL: [Self; 7] =
+        [Self::Thread, Self::Warp, Self::Block, Self::Cluster, Self::Grid, Self::Launch, Self::Host];
+
     /// The name in the JSON report.
     pub fn name(self) -> &'static str {
         match self {

@@ -1,6 +1,7 @@
 //! The `ptxrace` command: everything is in the library; this connects it with the process.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use ptxrace::backend::gpu::leave_abandoned;
@@ -11,6 +12,7 @@ fn main() -> ExitCode {
     let (stdout, stderr) = (io::stdout(), io::stderr());
     let (out_is_terminal, err_is_terminal) = (stdout.is_terminal(), stderr.is_terminal());
     let (mut out, mut err) = (io::BufWriter::new(stdout), stderr);
+    let path = |name| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     let streams = Streams {
         out: &mut out,
         err: &mut err,
@@ -18,6 +20,8 @@ fn main() -> ExitCode {
         err_is_terminal,
         width: std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok()),
         no_color: std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty()),
+        workspace: path("GITHUB_WORKSPACE"),
+        step_summary: path("GITHUB_STEP_SUMMARY"),
     };
     let code = cli::run(std::env::args_os(), streams, &Linked);
     match code.and_then(|code| out.flush().map(|()| code)) {

@@ -3,7 +3,6 @@
 mod incomplete;
 pub mod launch;
 mod linked;
-mod policy;
 mod run;
 mod schedules;
 
@@ -13,13 +12,13 @@ use std::sync::Arc;
 
 use crate::backend::{Backend, BackendError, Plan, Program, Region, Sink};
 use crate::diag::Diagnostic;
+pub use crate::explain::Policy;
 use crate::finding::Finding;
 use crate::instrument::SiteTable;
 use crate::ptx;
 use crate::ptx::ast::Module;
 use crate::span::{SourceError, SourceFile, Span};
 pub use linked::Linked;
-pub use policy::Policy;
 pub use run::{Choice, FinalBuffer, Finished, Request, run};
 
 /// The pieces a session puts together. `Linked` is those of this build; tests have others.

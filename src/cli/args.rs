@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{ArgAction, ArgMatches, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
 
 use super::exit;
 use crate::fatbin::Arch;
@@ -31,6 +32,11 @@ pub(super) enum Command {
     Instrument(InstrumentArgs),
     /// Write the PTX that a program, library, object or fatbin has embedded
     Extract(ExtractArgs),
+    /// Make one report out of many
+    Merge(MergeArgs),
+    /// Keep a file of findings that are known already
+    #[command(subcommand)]
+    Baseline(BaselineCommand),
     /// Tell what a rule means and how to fix what it finds
     Explain {
         /// A rule, such as R001
@@ -38,6 +44,16 @@ pub(super) enum Command {
     },
     /// Tell what works on this machine
     Doctor,
+    /// Print completions for a shell
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+    /// Print a manual page
+    Man {
+        /// The page of this command
+        command: Option<String>,
+    },
 }
 
 /// When to use colours.
@@ -87,6 +103,12 @@ pub(super) enum FormatArg {
     Text,
     /// Schema ptxrace-report/1
     Json,
+    /// SARIF 2.1.0
+    Sarif,
+    /// JUnit XML
+    Junit,
+    /// Workflow commands of GitHub Actions, and a summary of the step
+    Github,
 }
 
 /// `ptxrace run`
@@ -133,18 +155,54 @@ pub(super) struct RunArgs {
     /// Write a buffer's final contents: as text to standard output, or its bytes to a file
     #[arg(long, value_name = "NAME[=PATH]", action = ArgAction::Append)]
     pub(super) dump: Vec<String>,
+    #[command(flatten)]
+    pub(super) reports: ReportArgs,
+}
+
+/// What every command that makes reports has.
+#[derive(Debug, Args)]
+pub(super) struct ReportArgs {
     /// Make a rule's findings errors, or those of all warnings
     #[arg(long, value_name = "RULE|warnings", action = ArgAction::Append)]
     pub(super) deny: Vec<String>,
-    /// Drop a rule's findings
+    /// Suppress a rule's findings
     #[arg(long, value_name = "RULE", action = ArgAction::Append)]
     pub(super) allow: Vec<String>,
+    /// Suppress what the lines `rule:pattern # reason` of a file say; the glob fits a kernel, source file or variable
+    #[arg(long, value_name = "FILE", action = ArgAction::Append)]
+    pub(super) suppressions: Vec<PathBuf>,
+    /// Suppress the findings of a baseline, so that only new ones count
+    #[arg(long, value_name = "FILE")]
+    pub(super) baseline: Option<PathBuf>,
     /// Format of a report; give it again for another
     #[arg(long, value_enum, value_name = "FORMAT", action = ArgAction::Append)]
     pub(super) format: Vec<FormatArg>,
     /// File for the report of the --format before it [default: standard output]
     #[arg(long, short, value_name = "PATH", action = ArgAction::Append)]
     pub(super) output: Vec<PathBuf>,
+}
+
+/// `ptxrace merge`
+#[derive(Debug, Args)]
+pub(super) struct MergeArgs {
+    /// Reports that `--format json` has written
+    #[arg(required = true, value_name = "REPORT.json")]
+    pub(super) reports: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(super) output: ReportArgs,
+}
+
+/// `ptxrace baseline`
+#[derive(Debug, Subcommand)]
+pub(super) enum BaselineCommand {
+    /// Write a baseline that has the findings of reports, and nothing else
+    Update {
+        /// The baseline
+        file: PathBuf,
+        /// Reports that `--format json` has written
+        #[arg(required = true, value_name = "REPORT.json")]
+        reports: Vec<PathBuf>,
+    },
 }
 
 /// `ptxrace instrument`
@@ -215,7 +273,7 @@ pub(super) type Wanted = (FormatArg, Option<PathBuf>);
 
 /// Matches formats with outputs by their order on the command line: an output belongs to the format before it, or to
 /// the first one when it comes before all.
-pub(super) fn outputs(args: &RunArgs, matches: &ArgMatches) -> Result<Vec<Wanted>, String> {
+pub(super) fn outputs(args: &ReportArgs, matches: &ArgMatches) -> Result<Vec<Wanted>, String> {
     let places = |name: &str| -> Vec<usize> {
         let given = matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine);
         if given { matches.indices_of(name).into_iter().flatten().collect() } else { Vec::new() }

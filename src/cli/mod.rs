@@ -1,16 +1,20 @@
 //! The command line: typed arguments, the commands, exit codes. It writes only to the streams it is given.
 
 mod args;
+mod baseline;
 mod doctor;
 pub mod exit;
 mod explain;
 mod extract;
 mod instrument;
+mod merge;
+mod print;
+mod reports;
 mod run;
 
 use std::ffi::OsString;
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use clap::{CommandFactory, FromArgMatches};
 
@@ -33,6 +37,10 @@ pub struct Streams<'s> {
     pub width: Option<usize>,
     /// Whether the environment asks for no colours (`NO_COLOR`).
     pub no_color: bool,
+    /// The root of the repository, if CI tells it (`GITHUB_WORKSPACE`).
+    pub workspace: Option<PathBuf>,
+    /// Where the summary of a step of GitHub Actions goes (`GITHUB_STEP_SUMMARY`).
+    pub step_summary: Option<PathBuf>,
 }
 
 /// Streams with the styles that fit them.
@@ -88,15 +96,21 @@ pub fn run(
         streams,
     };
     match &cli.command {
-        Command::Run(args) => match matches.subcommand_matches("run").map(|m| args::outputs(args, m)) {
-            Some(Ok(wanted)) => run::run(args, &wanted, &mut console, parts),
-            Some(Err(message)) => console.refuse(&[Diagnostic::error(message)]),
-            None => console.refuse(&[]),
+        Command::Run(args) => match reports::Options::new(&args.reports, &matches) {
+            Ok(options) => run::run(args, options, &mut console, parts),
+            Err(errors) => console.refuse(&errors),
         },
+        Command::Merge(args) => match reports::Options::new(&args.output, &matches) {
+            Ok(options) => merge::run(args, options, &mut console),
+            Err(errors) => console.refuse(&errors),
+        },
+        Command::Baseline(command) => baseline::run(command, &mut console),
         Command::Instrument(args) => instrument::run(args, &mut console, parts),
         Command::Extract(args) => extract::run(args, &mut console),
         Command::Explain { rule } => explain::run(rule, &mut console),
         Command::Doctor => doctor::run(&mut console, parts),
+        Command::Completions { shell } => print::completions(*shell, &mut console),
+        Command::Man { command } => print::man(command.as_deref(), &mut console),
     }
 }
 

@@ -1,52 +1,44 @@
 //! `ptxrace run FILE`
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::args::{BackendArg, DEFAULT_TIMEOUT, FormatArg, MemoryArg, OnFullArg, RunArgs, Wanted, timeout};
-use super::{Console, exit};
+use super::Console;
+use super::args::{BackendArg, DEFAULT_TIMEOUT, FormatArg, MemoryArg, OnFullArg, RunArgs, timeout};
+use super::reports::Options;
 use crate::backend::{MemoryOrder, OnFull, RunOptions};
 use crate::diag::Diagnostic;
-use crate::report::{self, Bar, Format, Output, Progress, Silent, Style, Verdict};
+use crate::report::{self, Bar, Progress, Silent};
 use crate::session::launch::LaunchRequest;
 use crate::session::launch::values::display;
 use crate::session::{self, Choice, FinalBuffer, Parts, Policy, Request};
 
 pub(super) fn run(
     args: &RunArgs,
-    wanted: &[Wanted],
+    options: Options,
     console: &mut Console<'_>,
     parts: &dyn Parts,
 ) -> io::Result<u8> {
-    let json_to_stdout = wanted.iter().any(|(format, path)| *format == FormatArg::Json && path.is_none());
     let dumps: Vec<_> = args.dump.iter().map(|dump| dump_target(dump)).collect();
-    if json_to_stdout && let Some((name, _)) = dumps.iter().find(|(_, path)| path.is_none()) {
-        let error = Diagnostic::error(format!(
-            "`--dump {name}` would go to standard output, as the JSON report does"
-        ));
-        return console
-            .refuse(&[error.help(format!("write `--dump {name}=PATH`, or give the report an `--output`"))]);
+    let taken = options.on_standard_output().filter(|format| *format != FormatArg::Text);
+    let dumped = dumps.iter().find(|(_, path)| path.is_none());
+    if let (Some(format), Some((name, _))) = (taken, dumped) {
+        let message =
+            format!("`--dump {name}` would go to standard output, as the {} report does", format.name());
+        let help = format!("write `--dump {name}=PATH`, or give the report an `--output`");
+        return console.refuse(&[Diagnostic::error(message).help(help)]);
     }
-    let request = match request(args, &dumps) {
-        Ok(request) => request,
-        Err(error) => return console.refuse(&[error]),
-    };
+    let request = request(args, &dumps, options.policy.clone());
     let bar = Bar::new();
     let progress: &dyn Progress = if console.streams.err_is_terminal { &bar } else { &Silent };
     let finished = match session::run(&request, parts, progress) {
         Ok(finished) => finished,
         Err(errors) => return console.refuse(&errors),
     };
-    // Assumptions belong to the text report; when that goes nowhere they are still worth a line each.
-    if !wanted.iter().any(|(format, _)| *format == FormatArg::Text) {
-        for note in &finished.report.notes {
-            report::write_diagnostic(note, console.err_style, console.streams.err)?;
-        }
-    }
-    if let Err(code) = write_reports(&finished.report, wanted, console)? {
-        return Ok(code);
-    }
+    let code = match options.write(finished.report, console)? {
+        Ok(code) => code,
+        Err(code) => return Ok(code),
+    };
     for (buffer, (name, path)) in finished.buffers.iter().zip(&dumps) {
         if buffer.contents.is_empty() {
             let warning = Diagnostic::warning(format!("`--dump {name}`: the run did not come to its end"));
@@ -62,11 +54,7 @@ pub(super) fn run(
             None => dump(buffer, console.streams.out)?,
         }
     }
-    Ok(match finished.report.verdict {
-        Verdict::Clean => exit::CLEAN,
-        Verdict::Race => exit::RACES,
-        Verdict::Inconclusive => exit::INCONCLUSIVE,
-    })
+    Ok(code)
 }
 
 /// `NAME` or `NAME=PATH`.
@@ -77,8 +65,8 @@ fn dump_target(text: &str) -> (String, Option<PathBuf>) {
     }
 }
 
-fn request(args: &RunArgs, dumps: &[(String, Option<PathBuf>)]) -> Result<Request, Diagnostic> {
-    Ok(Request {
+fn request(args: &RunArgs, dumps: &[(String, Option<PathBuf>)], policy: Policy) -> Request {
+    Request {
         file: args.file.clone(),
         launch: LaunchRequest {
             kernel: args.kernel.clone(),
@@ -107,10 +95,10 @@ fn request(args: &RunArgs, dumps: &[(String, Option<PathBuf>)]) -> Result<Reques
         },
         // A seed given is a replay; without one, the session takes what is cheap.
         schedules: args.schedules.unwrap_or(u64::from(args.seed.is_some())),
-        policy: Policy::new(&args.deny, &args.allow)?,
+        policy,
         dump: dumps.iter().map(|(name, _)| name.clone()).collect(),
         command: command(args),
-    })
+    }
 }
 
 /// The command that makes this run, without backend, seed and output.
@@ -143,10 +131,10 @@ fn command(args: &RunArgs) -> String {
     if args.memory == MemoryArg::Weak {
         flag("memory", "weak".to_owned());
     }
-    for rule in &args.deny {
+    for rule in &args.reports.deny {
         flag("deny", rule.clone());
     }
-    for rule in &args.allow {
+    for rule in &args.reports.allow {
         flag("allow", rule.clone());
     }
     words.join(" ")
@@ -159,39 +147,6 @@ fn quote(word: &str) -> String {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-fn write_reports(
-    report: &report::Report,
-    wanted: &[Wanted],
-    console: &mut Console<'_>,
-) -> io::Result<Result<(), u8>> {
-    let mut files = Vec::new();
-    for (format, path) in wanted {
-        let Some(path) = path else { continue };
-        match File::create(path) {
-            Ok(file) => files.push((*format, BufWriter::new(file))),
-            Err(error) => {
-                let error = Diagnostic::error(format!("cannot write `{}`: {error}", path.display()));
-                return console.refuse(&[error]).map(Err);
-            }
-        }
-    }
-    let format = |format| match format {
-        FormatArg::Text => Format::Text,
-        FormatArg::Json => Format::Json,
-    };
-    let to_file = |(wanted, file)| Output { format: format(wanted), style: Style::default(), to: file };
-    let mut outputs: Vec<_> =
-        files.iter_mut().map(|(format, file)| (*format, file as &mut dyn Write)).map(to_file).collect();
-    if let Some((wanted, _)) = wanted.iter().find(|(_, path)| path.is_none()) {
-        outputs.push(Output {
-            format: format(*wanted),
-            style: console.out_style,
-            to: &mut *console.streams.out,
-        });
-    }
-    report::write(report, &mut outputs).map(Ok)
 }
 
 /// One element a line, so that dumps can be compared.

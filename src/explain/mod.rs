@@ -4,20 +4,29 @@ mod advice;
 mod apart;
 mod asynchronous;
 mod fingerprint;
+mod inline;
+mod labels;
 pub mod names;
+mod policy;
 pub mod rules;
 mod source;
+mod suppressions;
 
+use std::borrow::Cow;
 use std::fmt::Write;
 
 use crate::abi::Tagged;
 use crate::backend::{Launch, Plan, Program, Region};
-use crate::diag::{Diagnostic, Label, Place, Severity};
+use crate::diag::{Diagnostic, Place, Severity};
 use crate::finding::{AccessClass, Finding, Kind, Relation, Rule, ThreadId, Witness};
 use crate::instrument::{Site, SiteKind};
 use crate::isa::{Marking, MbarrierOp, Order, Scope};
+pub use inline::Inline;
+pub use labels::again;
 use names::demangle;
+pub use policy::{Baseline, By, Known, Means, Policy, Sorted, Suppressed, Suppressor};
 pub use source::{Frame, Sources, frames, user_frame};
+pub use suppressions::{Suppression, suppressions};
 
 /// Memory that a launch sees, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -57,7 +66,7 @@ pub struct Explained {
     /// The widest distance.
     pub relation: Relation,
     /// `shared` or `global`.
-    pub space: Option<&'static str>,
+    pub space: Option<Cow<'static, str>>,
     /// What is raced on.
     pub object: Option<Object>,
     /// First byte of the conflict, without its space tag.
@@ -76,6 +85,8 @@ pub struct Explained {
     pub help: String,
     /// The command that shows it again.
     pub replay: String,
+    /// A comment in the source that allows it.
+    pub inline: Option<Inline>,
     /// All of it for people.
     pub diagnostic: Diagnostic,
 }
@@ -103,11 +114,11 @@ pub struct AccessFacts {
     /// Opcode with modifiers.
     pub op: String,
     /// `read`, `write`, `atomic`, or what a synchronising instruction is.
-    pub access: &'static str,
+    pub access: Cow<'static, str>,
     /// Memory order of an access.
-    pub order: Option<&'static str>,
+    pub order: Option<Cow<'static, str>>,
     /// Its scope, if it is strong.
-    pub scope: Option<&'static str>,
+    pub scope: Option<Cow<'static, str>>,
     /// Bytes.
     pub width: u32,
     /// The entry, as PTX names it.
@@ -122,8 +133,12 @@ pub struct AccessFacts {
     pub lane: u32,
     /// Where the instruction is in the PTX text.
     pub ptx: Frame,
-    /// Its source, innermost first; empty when unknown.
+    /// Its source as the module names it, innermost first; empty when unknown.
     pub source: Vec<Frame>,
+    /// Where to show it: in the user's source if that is known, with the path it was read from, else in the PTX text.
+    pub place: Frame,
+    /// What is said of it there: "write, 4 bytes, block (0,0,0) thread (5,0,0), warp 0 lane 5".
+    pub text: String,
 }
 
 impl Context<'_> {
@@ -162,17 +177,19 @@ impl Context<'_> {
         let (warp, lane) = (u32::from(thread.warp), u32::from(thread.lane));
         AccessFacts {
             op: site.map_or_else(String::new, |site| site.opcode.to_string()),
-            access: action(site, witness.class),
-            order: site.and_then(order_of).map(|(order, _)| order.name()),
-            scope: site.and_then(order_of).and_then(|(_, scope)| scope).map(|scope| scope.name()),
+            access: action(site, witness.class).into(),
+            order: site.and_then(order_of).map(|(order, _)| order.name().into()),
+            scope: site.and_then(order_of).and_then(|(_, scope)| scope).map(|scope| scope.name().into()),
             width: if site.is_some_and(touches) { witness.bytes.into() } else { 0 },
             kernel: launch.map_or_else(String::new, |launch| launch.kernel.clone()),
             block: self.block_index(thread),
             thread: launch.map_or([warp * 32 + lane, 0, 0], |launch| launch.thread_index(warp, lane)),
             warp,
             lane,
-            ptx: site.map_or(Frame { file: String::new(), line: 0, column: 0 }, |site| self.frame(site)),
+            ptx: site.map(|site| self.frame(site)).unwrap_or_default(),
             source: site.and_then(|site| site.loc.as_deref()).map(frames).unwrap_or_default(),
+            place: Frame::default(),
+            text: String::new(),
         }
     }
 
@@ -275,7 +292,8 @@ fn action(site: Option<&Site>, class: AccessClass) -> &'static str {
 /// Sorts findings for reports: errors first, then by rule, launch and address.
 pub fn order(findings: &mut [Explained]) {
     findings.sort_by(|a, b| {
-        let key = |f: &Explained| (std::cmp::Reverse(f.severity), f.rule, f.launch, f.space, f.address);
+        let key =
+            |f: &Explained| (std::cmp::Reverse(f.severity), f.rule, f.launch, f.space.clone(), f.address);
         let places =
             |f: &Explained| f.accesses.iter().map(|a| (a.ptx.line, a.ptx.column)).collect::<Vec<_>>();
         key(a).cmp(&key(b)).then_with(|| places(a).cmp(&places(b)))
@@ -288,7 +306,19 @@ pub fn explain(finding: &Finding, context: &Context<'_>) -> Explained {
     let mut finding = finding.clone();
     finding.witnesses.dedup();
     let finding = &finding;
-    let accesses: Vec<_> = finding.witnesses.iter().map(|witness| context.facts(witness)).collect();
+    let mut accesses: Vec<_> = finding.witnesses.iter().map(|witness| context.facts(witness)).collect();
+    let launches = finding.witnesses.windows(2).any(|pair| pair[0].thread.launch != pair[1].thread.launch);
+    for (access, witness) in accesses.iter_mut().zip(&finding.witnesses) {
+        let Some(site) = context.site(witness) else { continue };
+        let launch = if launches { format!("launch #{} ", witness.thread.launch) } else { String::new() };
+        access.text = format!("{}, {launch}{}", doing(site, witness), context.who(witness.thread));
+        access.place = labels::place(access, context.sources);
+    }
+    let spans = finding.witnesses.iter().map(|witness| {
+        let span = instruction(context, context.site(witness)?);
+        Some(Place::Text { file: context.program.source.clone(), span })
+    });
+    let labels = labels::labels(&accesses, &spans.collect::<Vec<_>>(), context.sources);
     let last = finding.witnesses.last();
     // S rules are about instructions; only accesses have an address.
     let touched = finding.witnesses.iter().rev().find(|witness| context.site(witness).is_some_and(touches));
@@ -312,7 +342,7 @@ pub fn explain(finding: &Finding, context: &Context<'_>) -> Explained {
         severity: finding.severity,
         kind: finding.kind,
         relation: finding.relation,
-        space,
+        space: space.map(Cow::Borrowed),
         address: address.map(|address| Tagged(address).address()),
         launch,
         count: finding.count,
@@ -320,11 +350,12 @@ pub fn explain(finding: &Finding, context: &Context<'_>) -> Explained {
         missing: missing.clone(),
         help: help.clone(),
         replay: context.replay.to_owned(),
+        inline: inline::allowed(finding.rule, &accesses, context),
         diagnostic: Diagnostic {
             severity: finding.severity,
             code: Some(finding.rule.id()),
             message: told.headline(),
-            labels: labels(finding, context),
+            labels,
             notes: Vec::new(),
             help: vec![help],
         },
@@ -350,7 +381,7 @@ fn notes(
         );
     }
     if let (Some(object), Some(address), Some(space)) =
-        (&explained.object, explained.address, explained.space)
+        (&explained.object, explained.address, &explained.space)
     {
         let mut note = format!("address {address:#x}");
         if let Some(size) = object.size {
@@ -382,51 +413,6 @@ fn notes(
     }
     notes.push(format!("replay: {}", explained.replay));
     notes
-}
-
-/// Both accesses in the source, the last one first, as it is the one that the message is about; then both in PTX.
-fn labels(finding: &Finding, context: &Context<'_>) -> Vec<Label> {
-    let several = finding.witnesses.len() > 1;
-    let one_site = several && finding.witnesses.windows(2).all(|pair| pair[0].site == pair[1].site);
-    let launches = finding.witnesses.windows(2).any(|pair| pair[0].thread.launch != pair[1].thread.launch);
-    let mut source = Vec::new();
-    let mut ptx: Vec<Label> = Vec::new();
-    for (index, witness) in finding.witnesses.iter().enumerate().rev() {
-        let Some(site) = context.site(witness) else { continue };
-        let number = if several { format!("({}) ", index + 1) } else { String::new() };
-        let launch = if launches { format!("launch #{} ", witness.thread.launch) } else { String::new() };
-        let text = format!("{number}{}, {launch}{}", doing(site, witness), context.who(witness.thread));
-        let frames = site.loc.as_deref().map(frames).unwrap_or_default();
-        let primary = source.is_empty() && ptx.is_empty();
-        let place = Place::Text { file: context.program.source.clone(), span: instruction(context, site) };
-        let Some(shown) = user_frame(&frames) else {
-            ptx.push(Label { place, text, primary });
-            continue;
-        };
-        source.push(context.sources.label(shown, text, primary));
-        let text = match (several, one_site) {
-            (_, true) if ptx.is_empty() => "both are this instruction".to_owned(),
-            (_, true) => continue,
-            (true, false) => format!("({}) is this instruction", index + 1),
-            (false, false) => "this instruction".to_owned(),
-        };
-        ptx.push(Label { place, text: text + &inlined(&frames, shown), primary: false });
-    }
-    source.append(&mut ptx);
-    source
-}
-
-/// ", inlined from atomics.hpp:90, called at a.cu:7": the innermost and the outermost frame, if others than that shown.
-/// Folders are left out: those of a toolkit's headers are long and say nothing.
-fn inlined(frames: &[Frame], shown: &Frame) -> String {
-    let mut text = String::new();
-    for (what, frame) in [("inlined from", frames.first()), ("called at", frames.last())] {
-        if let Some(frame) = frame.filter(|frame| *frame != shown) {
-            let file = frame.file.rsplit(['/', '\\']).next().unwrap_or(&frame.file);
-            let _ = write!(text, ", {what} {file}:{}", frame.line);
-        }
-    }
-    text
 }
 
 /// The instruction without its `;`.

@@ -10,7 +10,7 @@ use crate::ptx::SourceLoc;
 use crate::span::{SourceFile, Span};
 
 /// One position of an instruction's source: its own, or that of a call it was inlined through.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Frame {
     /// File, as the module names it.
     pub file: String,
@@ -49,7 +49,7 @@ impl Sources {
     }
 
     /// The file of this name: in the PTX file's folder, or as named.
-    fn file(&self, name: &str) -> Option<SourceFile> {
+    pub(super) fn file(&self, name: &str) -> Option<SourceFile> {
         let read = |path: &Path| path.is_file().then(|| SourceFile::read(path).ok()).flatten();
         let load = || read(&self.folder.join(name)).or_else(|| read(Path::new(name)));
         self.read.lock().entry(name.to_owned()).or_insert_with(load).clone()

@@ -2,31 +2,50 @@
 //!
 //! A format is one file here and one arm of `write`. Wire structs stay inside their format's file.
 
+mod alike;
+mod baseline;
+mod github;
 mod json;
+mod junit;
+mod merge;
+mod paths;
 mod progress;
+mod sarif;
 mod sites;
 mod text;
+mod wire;
 
 use std::io::{self, Write};
 
+use rustc_hash::FxHashMap;
+
 use crate::diag::{Diagnostic, Severity};
-use crate::explain::Explained;
+use crate::explain::{By, Explained, Policy, Suppressed, Suppressor};
+pub use baseline::{read_baseline, write_baseline};
+pub use github::write_summary;
+pub use json::read;
+pub use merge::merge;
+pub use paths::Folders;
 pub use progress::{Bar, Progress, Silent};
 pub use sites::write_sites;
 pub use text::{Style, write_diagnostic};
 
 /// What a run says about the program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
     /// A finding of severity error is left.
     Race,
     /// Nothing was found, and nothing was missed.
+    #[default]
     Clean,
     /// Nothing was found, but something was missed.
     Inconclusive,
 }
 
 impl Verdict {
+    /// Every verdict.
+    pub const ALL: [Self; 3] = [Self::Race, Self::Clean, Self::Inconclusive];
+
     /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
@@ -80,6 +99,18 @@ pub enum Reason {
 }
 
 impl Reason {
+    /// Every reason.
+    pub const ALL: [Self; 8] = [
+        Self::DroppedRecords,
+        Self::UnknownInstruction,
+        Self::OpaqueKernel,
+        Self::Timeout,
+        Self::Deadlock,
+        Self::Fault,
+        Self::DegradedOrder,
+        Self::Device,
+    ];
+
     /// Its name in reports.
     pub fn name(self) -> &'static str {
         match self {
@@ -106,22 +137,54 @@ pub struct Incomplete {
     pub diagnostic: Diagnostic,
 }
 
-/// All that a run found.
-#[derive(Clone, Debug)]
+/// All that a run found. Who makes one fills in launches, findings, `incomplete` and notes, and lets it `judge`.
+#[derive(Clone, Debug, Default)]
 pub struct Report {
     /// What it says about the program.
     pub verdict: Verdict,
     /// The launches in order.
     pub launches: Vec<LaunchFacts>,
-    /// Findings, errors first.
+    /// Findings that count, errors first.
     pub findings: Vec<Explained>,
+    /// Findings that do not.
+    pub suppressed: Vec<Suppressed>,
+    /// All that could suppress findings, with the number of those it fits.
+    pub suppressors: Vec<Suppressor>,
     /// Why the run is not the whole truth, if it is not.
     pub incomplete: Vec<Incomplete>,
     /// What was assumed.
     pub notes: Vec<Diagnostic>,
+    /// Where files are, for formats that name them from the root of a repository.
+    pub folders: Folders,
 }
 
 impl Report {
+    /// Sorts the findings by a policy, and says what is left of the program.
+    pub fn judge(&mut self, policy: &Policy) {
+        let sorted = policy.sort(std::mem::take(&mut self.findings));
+        self.notes.extend(policy.unused(&sorted.suppressors));
+        self.findings = sorted.findings;
+        self.suppressed.extend(sorted.suppressed);
+        merge::add(&mut self.suppressors, sorted.suppressors);
+        self.verdict = if self.count(Severity::Error) > 0 {
+            Verdict::Race
+        } else if self.incomplete.is_empty() {
+            Verdict::Clean
+        } else {
+            Verdict::Inconclusive
+        };
+    }
+
+    /// What suppressed findings, and how many.
+    pub fn suppressions(&self) -> Vec<(&By, usize)> {
+        let mut counts = FxHashMap::default();
+        for suppressed in &self.suppressed {
+            *counts.entry(&suppressed.by).or_insert(0) += 1;
+        }
+        let known = self.suppressors.iter().map(|suppressor| &suppressor.by);
+        known.filter_map(|by| Some((by, *counts.get(by)?))).collect()
+    }
+
     /// Findings of a severity.
     pub fn count(&self, severity: Severity) -> usize {
         self.findings.iter().filter(|finding| finding.severity == severity).count()
@@ -134,8 +197,12 @@ impl Report {
         let records = if records == 1 { "1 record".to_owned() } else { format!("{records} records") };
         let notes = self.count(Severity::Note);
         let notes = if notes == 0 { String::new() } else { format!("{}, ", count(notes, "note")) };
+        let suppressed = match self.suppressed.len() {
+            0 => String::new(),
+            n => format!("{n} suppressed, "),
+        };
         format!(
-            "{}, {}, {notes}{} inconclusive, {}, {} dropped",
+            "{}, {}, {notes}{suppressed}{} inconclusive, {}, {} dropped",
             count(self.count(Severity::Error), "race"),
             count(self.count(Severity::Warning), "warning"),
             self.incomplete.len(),
@@ -152,6 +219,12 @@ pub enum Format {
     Text,
     /// Schema `ptxrace-report/1`.
     Json,
+    /// SARIF 2.1.0.
+    Sarif,
+    /// JUnit XML.
+    Junit,
+    /// Workflow commands of GitHub Actions.
+    Github,
 }
 
 /// Where a report goes, and how.
@@ -170,8 +243,29 @@ pub fn write(report: &Report, outputs: &mut [Output<'_>]) -> io::Result<()> {
         match output.format {
             Format::Text => text::write(report, output.style, output.to)?,
             Format::Json => json::write(report, output.to)?,
+            Format::Sarif => sarif::write(report, output.to)?,
+            Format::Junit => junit::write(report, output.to)?,
+            Format::Github => github::write(report, output.to)?,
         }
         output.to.flush()?;
     }
     Ok(())
+}
+
+/// A sentence of its own: it begins with a capital, if with a letter at all, and ends with a period.
+fn sentence(text: &str) -> String {
+    let mut characters = text.chars();
+    let first = characters.next().map(|first| first.to_ascii_uppercase());
+    let end = if text.ends_with(['.', '!', '?']) { "" } else { "." };
+    first.into_iter().chain(characters).chain(end.chars()).collect()
+}
+
+/// At most so many characters of a text, with a note of what is left out.
+fn shortened(text: &str, most: usize) -> String {
+    let length = text.chars().count();
+    if length <= most {
+        return text.to_owned();
+    }
+    let note = format!("... ({length} characters in all)");
+    text.chars().take(most.saturating_sub(note.len())).chain(note.chars()).collect()
 }

@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use annotate_snippets::{AnnotationKind, Element, Group, Level, Origin, Renderer, Snippet};
 
 use super::Report;
+use super::alike::{distinct, told};
 use crate::diag::{Diagnostic, Label, Place, Severity};
-use crate::explain::{AccessFacts, Explained};
 use crate::span::{SourceFile, Span};
 
 /// How texts look.
@@ -35,47 +35,23 @@ pub(super) fn write(report: &Report, style: Style, to: &mut dyn Write) -> io::Re
     if !report.notes.is_empty() {
         writeln!(to)?;
     }
-    for (index, finding) in report.findings.iter().enumerate() {
-        let others = |findings: &[Explained]| findings.iter().filter(|other| alike(other, finding)).count();
-        let (before, behind) = report.findings.split_at(index);
-        if others(before) > 0 {
-            continue;
-        }
-        let mut diagnostic = finding.diagnostic.clone();
-        let more = others(behind) - 1;
-        if more > 0 {
-            let pairs = if more == 1 { "pair" } else { "pairs" };
-            let note = format!("the same for {more} more {pairs} of instructions of these lines");
-            // The replay command stays the last note.
-            diagnostic.notes.insert(diagnostic.notes.len().saturating_sub(1), note);
-        }
-        write_diagnostic(&diagnostic, style, to)?;
+    for (finding, more) in distinct(&report.findings) {
+        write_diagnostic(&told(finding, more), style, to)?;
         writeln!(to)?;
     }
     for incomplete in &report.incomplete {
         write_diagnostic(&incomplete.diagnostic, style, to)?;
         writeln!(to)?;
     }
+    let suppressions = report.suppressions();
+    for (by, count) in &suppressions {
+        let findings = if *count == 1 { "finding" } else { "findings" };
+        writeln!(to, "suppressed: {count} {findings} by {}", by.told())?;
+    }
+    if !suppressions.is_empty() {
+        writeln!(to)?;
+    }
     writeln!(to, "{}", report.summary())
-}
-
-/// Whether two findings are one to a reader of the source: a loop that was unrolled, or a line of several accesses, has
-/// many pairs of instructions, and a finding for each. Without source lines every pair is shown.
-fn alike(a: &Explained, b: &Explained) -> bool {
-    let lines = |finding: &Explained| {
-        let line = |access: &AccessFacts| {
-            access.source.iter().map(|frame| (frame.file.clone(), frame.line)).collect::<Vec<_>>()
-        };
-        let mut lines: Vec<_> = finding.accesses.iter().map(line).collect();
-        lines.sort();
-        lines
-    };
-    let what = |finding: &Explained| {
-        let object = finding.object.as_ref().map(|object| object.name.clone());
-        (finding.rule, finding.severity, finding.kind, finding.relation, finding.launch, object)
-    };
-    let known = |finding: &Explained| finding.accesses.iter().all(|access| !access.source.is_empty());
-    std::ptr::eq(a, b) || (what(a) == what(b) && known(a) && lines(a) == lines(b))
 }
 
 /// Writes one diagnostic and a line break.

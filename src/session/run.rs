@@ -8,11 +8,11 @@ use super::launch::{self, LaunchRequest, Resolved};
 use super::schedules::{All, Found, Job, One, distinct};
 use super::{Parts, Policy};
 use crate::backend::{Backend, BackendError, ElementType, Plan, Program, RunOptions};
+use crate::diag::Diagnostic;
 use crate::diag::nearest;
-use crate::diag::{Diagnostic, Severity};
 use crate::explain::{self, Context, Explained, Sources};
 use crate::instrument::SiteTable;
-use crate::report::{Incomplete, LaunchFacts, Progress, Report, Verdict};
+use crate::report::{Incomplete, LaunchFacts, Progress, Report};
 
 /// Which backend to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,31 +81,23 @@ pub fn run(
     let program = Program { source: &source, module: &module, sites: &sites };
     let plan = &resolved.plan;
     let sources = Sources::beside(&request.file);
-    let job =
-        Job { program, sites: &sites, plan, sources: &sources, parts, policy: &request.policy, progress };
+    let job = Job { program, sites: &sites, plan, sources: &sources, parts, progress };
 
     progress.begin(request.schedules);
     let ran = execute(request, &job);
     progress.end();
     let (backend, all) = ran?;
 
-    let mut findings: Vec<_> =
+    let findings =
         all.found.iter().map(|found| explained(found, request, &job, backend, all.schedules)).collect();
-    explain::order(&mut findings);
-    let verdict = if findings.iter().any(|finding| finding.severity == Severity::Error) {
-        Verdict::Race
-    } else if all.incomplete.is_empty() {
-        Verdict::Clean
-    } else {
-        Verdict::Inconclusive
-    };
-    let report = Report {
-        verdict,
+    let mut report = Report {
         launches: launches(plan, &all, backend),
         findings,
         incomplete: all.incomplete,
         notes: resolved.notes.clone(),
+        ..Report::default()
     };
+    report.judge(&request.policy);
     let buffers = dumps
         .into_iter()
         .map(|(name, index)| FinalBuffer {

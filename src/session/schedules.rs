@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use rustc_hash::FxBuildHasher;
 
 use super::incomplete::Why;
-use super::{Detector, Parts, Policy};
+use super::{Detector, Parts};
 use crate::abi::Unit;
 use crate::backend::{
     Backend, BackendError, LaunchEnd, LaunchInfo, Outcome, Plan, Program, RunOptions, Sink,
@@ -58,7 +58,6 @@ pub(super) struct Job<'j> {
     pub(super) plan: &'j Plan,
     pub(super) sources: &'j Sources,
     pub(super) parts: &'j dyn Parts,
-    pub(super) policy: &'j Policy,
     pub(super) progress: &'j dyn Progress,
 }
 
@@ -113,11 +112,7 @@ impl<'j> Job<'j> {
         incomplete.extend(outcome.stop.iter().map(|stop| why.stop(stop)));
         incomplete.extend(observed.degraded.iter().map(|detail| why.degraded(detail)));
         One {
-            findings: observed
-                .findings
-                .into_iter()
-                .filter_map(|finding| self.policy.apply(finding))
-                .collect(),
+            findings: observed.findings,
             memory: Arc::new(memory),
             counts,
             incomplete,

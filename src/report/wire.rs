@@ -1,0 +1,127 @@
+//! The JSON report as it stands in files, schema `ptxrace-report/1`; `docs/report.md` says what its fields mean. A change
+//! of meaning changes the number; fields may be added.
+
+use serde::{Deserialize, Serialize};
+
+pub(super) const SCHEMA: &str = "ptxrace-report/1";
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Root {
+    pub(super) schema: String,
+    pub(super) tool: Tool,
+    pub(super) verdict: String,
+    pub(super) launches: Vec<Launch>,
+    pub(super) findings: Vec<Finding>,
+    pub(super) suppressed: Vec<Suppressed>,
+    pub(super) suppressions: Vec<Suppressor>,
+    pub(super) incomplete: Vec<Incomplete>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Tool {
+    pub(super) name: String,
+    pub(super) version: String,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Launch {
+    pub(super) id: u32,
+    pub(super) kernel: String,
+    pub(super) grid: [u32; 3],
+    pub(super) block: [u32; 3],
+    pub(super) stream: u32,
+    pub(super) backend: String,
+    pub(super) records: u64,
+    pub(super) dropped: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Finding {
+    pub(super) rule: String,
+    pub(super) severity: String,
+    pub(super) kind: Option<String>,
+    pub(super) relation: String,
+    pub(super) space: Option<String>,
+    pub(super) object: Option<Object>,
+    pub(super) address: Option<String>,
+    pub(super) launch: u32,
+    pub(super) count: u64,
+    pub(super) fingerprint: String,
+    pub(super) accesses: Vec<Access>,
+    pub(super) message: String,
+    pub(super) missing: String,
+    pub(super) help: String,
+    pub(super) notes: Vec<String>,
+    pub(super) replay: String,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Object {
+    pub(super) name: String,
+    pub(super) full: Option<String>,
+    pub(super) offset: u64,
+    pub(super) element: u64,
+    pub(super) bytes: u64,
+    pub(super) size: Option<u64>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Access {
+    pub(super) op: String,
+    pub(super) access: String,
+    pub(super) order: Option<String>,
+    pub(super) scope: Option<String>,
+    pub(super) width: u32,
+    pub(super) kernel: String,
+    pub(super) block: [u32; 3],
+    pub(super) thread: [u32; 3],
+    pub(super) warp: u32,
+    pub(super) lane: u32,
+    pub(super) text: String,
+    pub(super) place: Position,
+    pub(super) ptx: Position,
+    pub(super) source: Option<Source>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Position {
+    pub(super) file: String,
+    pub(super) line: u32,
+    pub(super) column: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Source {
+    pub(super) file: String,
+    pub(super) line: u32,
+    pub(super) column: u32,
+    pub(super) inlined_at: Vec<Position>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Suppressed {
+    pub(super) by: By,
+    pub(super) finding: Finding,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct By {
+    pub(super) means: String,
+    pub(super) text: String,
+    pub(super) file: Option<String>,
+    pub(super) line: u32,
+    pub(super) reason: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Suppressor {
+    #[serde(flatten)]
+    pub(super) by: By,
+    pub(super) hits: u64,
+}
+
+#[derive(Serialize, Deserialize)]
+pub(super) struct Incomplete {
+    pub(super) reason: String,
+    pub(super) detail: String,
+}
