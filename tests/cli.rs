@@ -48,6 +48,7 @@ impl Folder {
     /// Exit code, standard output, standard error.
     fn ptxrace(&self, args: &[&str]) -> (i32, String, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_ptxrace"));
+        command.env_remove("GITHUB_WORKSPACE").env("GITHUB_STEP_SUMMARY", "step-summary.md");
         let Output { status, stdout, stderr } = command.args(args).current_dir(self.path()).output().unwrap();
         let text = |bytes| String::from_utf8(bytes).unwrap();
         (status.code().unwrap(), text(stdout), text(stderr))
@@ -76,6 +77,14 @@ fn usage_errors_exit_2() {
         &["run", "a.ptx", "--format", "json", "--output", "a", "--output", "b"],
         &["run", "a.ptx", "--format", "json", "--format", "text"],
         &["run", "a.ptx", "--format", "json", "--dump", "out"],
+        &["run", "a.ptx", "--format", "junit", "--dump", "out"],
+        &["run", "a.ptx", "--suppressions", "none.txt"],
+        &["run", "a.ptx", "--baseline", "a.ptx"],
+        &["merge"],
+        &["merge", "a.ptx"],
+        &["baseline", "update", "a.ptx"],
+        &["completions", "csh"],
+        &["man", "rum"],
         &["run", "a.ptx", "--dump", "nothing"],
         &["explain", "R999"],
         &["extract"],
@@ -89,9 +98,14 @@ fn usage_errors_exit_2() {
 #[test]
 fn help_and_version_are_no_errors() {
     let folder = Folder::new(&[]);
-    for args in
-        [&["--help"] as &[&str], &["--version"], &["run", "--help"], &["doctor"], &["explain", "r005"]]
-    {
+    for args in [
+        &["--help"] as &[&str],
+        &["--version"],
+        &["run", "--help"],
+        &["doctor"],
+        &["explain", "r005"],
+        &["man", "run"],
+    ] {
         let (code, out, err) = folder.ptxrace(args);
         assert_eq!((code, err.as_str()), (0, ""), "{args:?}");
         assert!(!out.is_empty(), "{args:?}");
@@ -195,6 +209,146 @@ error: `fill` has 2 parameters, but the launch gives 1 argument
   = help: give one argument for each parameter, in order
 ";
     assert_eq!(folder.refused(&["run", "a.ptx"]), expected);
+}
+
+/// Every thread writes its number to the same word: R001 between warps, and a warning, R002, between lanes.
+fn racy() -> String {
+    PTX.replace("[%rd3], %r1", "[%rd2], %r2")
+}
+
+const LAUNCH: &str = "[[launch]]\ngrid = 1\nblock = 64\nargs = [\"out:u32[1]=0\", \"value:u32=1\"]\n";
+
+/// Verdict, findings that count, suppressed ones and means, of a JSON report.
+fn verdict(json: &str) -> (String, usize, Vec<String>) {
+    let report: serde_json::Value = serde_json::from_str(json).unwrap();
+    let means = |one: &serde_json::Value| one["by"]["means"].as_str().unwrap().to_owned();
+    let suppressed = report["suppressed"].as_array().unwrap().iter().map(means).collect();
+    let findings = report["findings"].as_array().unwrap().len();
+    (report["verdict"].as_str().unwrap().to_owned(), findings, suppressed)
+}
+
+#[test]
+fn what_is_suppressed_does_not_count_and_is_told() {
+    let suppressions = "# known\nR001:out  # only a hint\nR002:nothing*\n";
+    let folder = Folder::new(&[("a.ptx", &racy()), ("a.toml", LAUNCH), ("s.txt", suppressions)]);
+    let json = |more: &[&str]| {
+        let (code, out, err) = folder.ptxrace(&[&["run", "a.ptx", "--format", "json"], more].concat());
+        (code, verdict(&out), err)
+    };
+    assert_eq!(json(&[]), (1, ("race".into(), 2, vec![]), String::new()));
+    let (code, told, err) = json(&["--suppressions", "s.txt"]);
+    assert_eq!((code, told), (0, ("clean".into(), 1, vec!["suppressions".into()])));
+    assert!(err.contains("the suppression `R002:nothing*` fits no finding\n --> s.txt:3:1"), "{err}");
+    let (code, told, _) = json(&["--suppressions", "s.txt", "--deny", "warnings"]);
+    assert_eq!((code, told.0.as_str()), (1, "race"));
+    let (code, told, _) = json(&["--allow", "R001", "--deny", "warnings", "--allow", "r001"]);
+    assert_eq!((code, told), (1, ("race".into(), 1, vec!["allow".into()])));
+
+    let (_, out, _) = folder.ptxrace(&["run", "a.ptx", "--suppressions", "s.txt"]);
+    let end = "suppressed: 1 finding by `R001:out` (s.txt:2): only a hint\n\n\
+               0 races, 1 warning, 1 suppressed, 0 inconclusive, 32 records, 0 dropped\n";
+    assert!(out.ends_with(end), "{out}");
+}
+
+#[test]
+fn comments_in_the_source_suppress() {
+    let allow =
+        |rules: &str| racy().replace("%r2;\n\tret", &format!("%r2; // ptxrace: allow({rules})\n\tret"));
+    let folder =
+        Folder::new(&[("a.ptx", &allow("R001, R002")), ("a.toml", LAUNCH), ("b.ptx", &allow("R002"))]);
+    let (code, out, _) = folder.ptxrace(&["run", "a.ptx"]);
+    assert_eq!(code, 0);
+    assert!(out.starts_with("suppressed: 1 finding by `ptxrace: allow(R001)` (a.ptx:16)\n"), "{out}");
+    let (code, out, _) = folder.ptxrace(&["run", "b.ptx", "--launch", "a.toml", "--format", "json"]);
+    assert_eq!((code, verdict(&out)), (1, ("race".into(), 1, vec!["inline".into()])));
+}
+
+/// In the text that the compiler saw, found beside the PTX.
+#[test]
+fn comments_in_source_files_suppress() {
+    let lined = racy().replace("\tst.global", "\t.loc 1 2 0\n\tst.global") + ".file 1 \"k.cu\"\n";
+    let source = "// a kernel\n*out = threadIdx.x; /* ptxrace: allow(R001) - the last one wins */\n";
+    let folder = Folder::new(&[("k.cu", source), ("a.ptx", &lined), ("a.toml", LAUNCH)]);
+    let (code, out, _) = folder.ptxrace(&["run", "a.ptx"]);
+    assert_eq!(code, 0, "{out}");
+    assert!(out.contains("by `ptxrace: allow(R001)` (k.cu:2): the last one wins\n"), "{out}");
+    std::fs::remove_file(folder.path().join("k.cu")).unwrap();
+    assert_eq!(folder.ptxrace(&["run", "a.ptx"]).0, 1);
+}
+
+#[test]
+fn bad_suppressions_are_pointed_into() {
+    let folder = Folder::new(&[("a.ptx", PTX), ("s.txt", "R001:ok\nR01:x\n\nR001\n"), ("t.txt", "R001:[\n")]);
+    let err = folder.refused(&["run", "a.ptx", "--suppressions", "s.txt", "--suppressions", "t.txt"]);
+    for place in ["s.txt:2:1", "s.txt:4:1", "t.txt:1:1"] {
+        assert!(err.contains(place), "{place} in\n{err}");
+    }
+}
+
+#[test]
+fn only_what_is_not_in_the_baseline_counts() {
+    let folder = Folder::new(&[("a.ptx", &racy()), ("a.toml", LAUNCH), ("other.json", "{}")]);
+    let run = |more: &[&str]| {
+        let (code, out, _) = folder.ptxrace(&[&["run", "a.ptx", "--format", "json"], more].concat());
+        (code, verdict(&out))
+    };
+    let update = |report: &str| folder.ptxrace(&["baseline", "update", "known.json", report]).1;
+    folder.ptxrace(&["run", "a.ptx", "--allow", "R001", "--format", "json", "--output", "one.json"]);
+    folder.ptxrace(&["run", "a.ptx", "--format", "json", "--output", "all.json"]);
+    assert_eq!(update("one.json"), "known.json: 1 finding, 1 new, 0 gone\n");
+    assert_eq!(run(&["--baseline", "known.json"]), (1, ("race".into(), 1, vec!["baseline".into()])));
+    assert_eq!(update("all.json"), "known.json: 2 findings, 1 new, 0 gone\n");
+    let both = vec!["baseline".into(), "baseline".into()];
+    assert_eq!(run(&["--baseline", "known.json", "--deny", "warnings"]), (0, ("clean".into(), 0, both)));
+    // A report made with the baseline still has all that is known.
+    folder.ptxrace(&[
+        "run",
+        "a.ptx",
+        "--baseline",
+        "known.json",
+        "--format",
+        "json",
+        "--output",
+        "quiet.json",
+    ]);
+    assert_eq!(update("quiet.json"), "known.json: 2 findings, 0 new, 0 gone\n");
+    assert!(folder.refused(&["baseline", "update", "other.json", "all.json"]).contains("no baseline"));
+    assert_eq!(std::fs::read_to_string(folder.path().join("other.json")).unwrap(), "{}");
+}
+
+#[test]
+fn reports_are_merged_into_every_format() {
+    let folder = Folder::new(&[("a.ptx", &racy()), ("a.toml", LAUNCH), ("b.ptx", PTX)]);
+    folder.ptxrace(&["run", "a.ptx", "--format", "json", "--output", "a.json"]);
+    folder.ptxrace(&["run", "b.ptx", "--format", "json", "--output", "b.json"]);
+    let merge = ["merge", "a.json", "b.json", "a.json"];
+    let formats = [
+        "--format", "github", "--format", "junit", "--output", "m.xml", "--format", "sarif", "-o", "m.sarif",
+    ];
+    let (code, out, err) = folder.ptxrace(&[&merge[..], &formats].concat());
+    assert_eq!((code, err.as_str()), (1, ""));
+    assert!(out.starts_with("::error file=a.ptx,line=16,col=2,title=R001%3A"), "{out}");
+    let read = |name: &str| std::fs::read_to_string(folder.path().join(name)).unwrap();
+    assert!(read("m.xml").contains("<testsuite name=\"fill, launch #2\""), "{}", read("m.xml"));
+    assert!(read("m.sarif").contains("\"occurrenceCount\": 64"), "{}", read("m.sarif"));
+    assert!(read("step-summary.md").contains("| R001 | error |"));
+    // A later step adds to the summary.
+    assert_eq!(folder.ptxrace(&["merge", "b.json", "--format", "github"]).0, 0);
+    assert_eq!(read("step-summary.md").matches("### ptxrace: ").count(), 2);
+    let (code, out, _) = folder.ptxrace(&["merge", "a.json", "--allow", "R001", "--format", "json"]);
+    assert_eq!((code, verdict(&out)), (0, ("clean".into(), 1, vec!["allow".into()])));
+}
+
+#[test]
+fn shells_get_completions() {
+    let folder = Folder::new(&[]);
+    for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
+        let (code, out, err) = folder.ptxrace(&["completions", shell]);
+        assert_eq!((code, err.as_str()), (0, ""));
+        assert!(out.contains("suppressions"), "{shell}");
+    }
+    let (_, page, _) = folder.ptxrace(&["man"]);
+    assert!(page.contains(".TH ptxrace 1") && page.contains("ptxrace\\-merge"), "{page}");
 }
 
 /// A program of two fatbins: PTX for two architectures beside machine code, and machine code alone.

@@ -1,7 +1,7 @@
 //! The sample programs and the cases: each runs on the emulator and is compared with what its `[expect]` table says.
 //!
 //! Trials are named `FAMILY/PROGRAM`: `verdict`, `schedules` (several seeds), `modes` (the instrumented text gives the
-//! records of a native run), `report` and `json` (whole texts, compared with blessed files). After an intended change
+//! records of a native run), `report` and `formats` (whole texts, compared with blessed files). After an intended change
 //! `PTXRACE_BLESS=1 cargo test --release --test samples` rewrites those; review them as any other change.
 
 mod common;
@@ -25,16 +25,24 @@ use serde::Deserialize;
 /// Seeds of the trials `schedules`.
 const SEEDS: std::ops::Range<u64> = 0..8;
 
-/// Programs whose JSON report is blessed: one for each shape of finding.
-const JSON: [&str; 7] = [
+/// Programs whose reports in every format are blessed: one for each shape of finding.
+const BLESSED: [&str; 11] = [
     "ptx-samples/clean/reduce",
     "ptx-samples/clean/warp-reduce-volatile",
     "ptx-samples/invalid/out-of-bounds",
+    "ptx-samples/invalid/unknown-instruction",
+    "ptx-samples/race/async-no-wait",
+    "ptx-samples/race/barrier-divergence",
     "ptx-samples/race/publish-no-fence",
     "ptx-samples/race/reduce-missing-sync",
+    "ptx-samples/race/stencil-in-place",
     "ptx-samples/race/streams-unordered",
     "ptx-samples/race/syncwarp-mask-too-small",
 ];
+
+/// Formats that are blessed besides the text, and how their files end.
+const FORMATS: [(&str, &str); 4] =
+    [("json", "json"), ("sarif", "sarif"), ("junit", "junit.xml"), ("github", "github.txt")];
 
 /// Programs whose reports tell where a clock stopped them, which no two runs do alike.
 const BY_THE_CLOCK: [&str; 1] = ["ptx-samples/invalid/endless-loop"];
@@ -109,6 +117,8 @@ fn ptxrace(launch: &Path, flags: &[String]) -> Result<(u8, String, String), Fail
         err_is_terminal: false,
         width: None,
         no_color: true,
+        workspace: None,
+        step_summary: None,
     };
     let code = cli::run(args, streams, &Linked)?;
     Ok((code, String::from_utf8(out)?, String::from_utf8(err)?))
@@ -300,11 +310,18 @@ fn report(launch: &Path, expect: &Expect) -> Result<(), Failed> {
     blessed(&launch.with_extension("report.txt"), &text)
 }
 
-fn json(launch: &Path, expect: &Expect) -> Result<(), Failed> {
-    let format = ["--format", "json"].map(String::from);
-    let (_, out, _) = ptxrace(launch, &[&expect.flags[..], &format].concat())?;
-    let short = name(launch).replace('/', "-");
-    blessed(&root().join("tests/blessed").join(short).with_extension("json"), &out)
+/// A blessed file of a program.
+fn blessed_name(launch: &str, ending: &str) -> String {
+    format!("{}.{ending}", launch.replace('/', "-"))
+}
+
+fn formats(launch: &Path, expect: &Expect) -> Result<(), Failed> {
+    for (format, ending) in FORMATS {
+        let flags = ["--format", format].map(String::from);
+        let (_, out, _) = ptxrace(launch, &[&expect.flags[..], &flags].concat())?;
+        blessed(&root().join("tests/blessed").join(blessed_name(&name(launch), ending)), &out)?;
+    }
+    Ok(())
 }
 
 /// Exit code, message and places of what cannot be run, or not to its end.
@@ -365,12 +382,13 @@ fn stale() -> Result<(), Failed> {
     ["ptx-samples", "tests/cases", "tests/blessed"]
         .iter()
         .for_each(|dir| walk(&root().join(dir), &mut files));
-    let json: Vec<_> = JSON.iter().map(|name| format!("{}.json", name.replace('/', "-"))).collect();
+    let ours = |name: &&str| FORMATS.map(|(_, ending)| blessed_name(name, ending));
+    let formats: Vec<_> = BLESSED.iter().flat_map(ours).collect();
     let is_stale = |path: &PathBuf| {
         let file = path.file_name().unwrap_or_default().to_string_lossy();
         match file.strip_suffix(".report.txt") {
             Some(program) => !path.with_file_name(format!("{program}.ptx")).exists(),
-            None => path.starts_with(root().join("tests/blessed")) && !json.contains(&file.into_owned()),
+            None => path.starts_with(root().join("tests/blessed")) && !formats.contains(&file.into_owned()),
         }
     };
     files.retain(is_stale);
@@ -407,8 +425,8 @@ fn main() {
             if sample && !BY_THE_CLOCK.contains(&short.as_str()) {
                 add("report", &launch, |path, expect, _| report(path, expect), sort);
             }
-            if JSON.contains(&short.as_str()) {
-                add("json", &launch, |path, expect, _| json(path, expect), sort);
+            if BLESSED.contains(&short.as_str()) {
+                add("formats", &launch, |path, expect, _| formats(path, expect), sort);
             }
         }
     }

@@ -233,8 +233,10 @@ fn json_has_the_shape_of_its_schema() {
         serde_json::json!({
             "op": op, "access": access, "order": "weak", "scope": null, "width": 4, "kernel": "_Z7reversePKiPi",
             "block": [1, 0, 0], "thread": [thread, 0, 0], "warp": warp, "lane": 3,
-            "ptx": {"line": line, "column": 2},
-            "source": {"file": "reverse.cu", "line": source, "inlined_at": []},
+            "text": format!("{access}, 4 bytes, block (1,0,0) thread ({thread},0,0), warp {warp} lane 3"),
+            "place": {"file": "reverse.cu", "line": source, "column": 5},
+            "ptx": {"file": "reverse.ptx", "line": line, "column": 2},
+            "source": {"file": "reverse.cu", "line": source, "column": 5, "inlined_at": []},
         })
     };
     let expected = serde_json::json!({
@@ -247,16 +249,30 @@ fn json_has_the_shape_of_its_schema() {
         }],
         "findings": [{
             "rule": "R001", "severity": "error", "kind": "RW", "relation": "block", "space": "shared",
-            "object": {"name": "tile", "offset": 8, "element": 2, "bytes": 4},
+            "object": {
+                "name": "tile", "full": "reverse(int const*, int*)::tile", "offset": 8, "element": 2, "bytes": 4,
+                "size": 256,
+            },
             "address": "0x8", "launch": 0, "count": 12, "fingerprint": fingerprint,
             "accesses": [
                 access("st.shared.u32", "write", 35, 1, 15, 3),
                 access("ld.shared.u32", "read", 3, 0, 17, 4),
             ],
+            "message": "data race on `tile` in shared memory: no block barrier orders these accesses",
             "missing": "no block barrier lies between (1) in warp 1 and (2) in warp 0",
             "help": "put a block barrier, `__syncthreads()`, between (1) and (2)",
+            "notes": [
+                "no block barrier lies between (1) in warp 1 and (2) in warp 0",
+                "address 0x8 in `reverse(int const*, int*)::tile` (`.shared`, 256 bytes): element `tile[2]`",
+                "kernel `reverse(int const*, int*)`, launch #0, grid (2,1,1) block (64,1,1)",
+                "both accesses are in barrier interval 0; neither happens before the other",
+                "same pair: 12 conflicts, 3 addresses",
+                "replay: ptxrace run reverse.ptx --backend emu --seed 0",
+            ],
             "replay": "ptxrace run reverse.ptx --backend emu --seed 0",
         }],
+        "suppressed": [],
+        "suppressions": [],
         "incomplete": [],
     });
     assert_eq!(json, expected);
