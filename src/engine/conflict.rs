@@ -2,7 +2,7 @@
 
 use smallvec::SmallVec;
 
-use super::Launch;
+use super::{Launch, Sites};
 use super::access::Stroke;
 use super::clock::{Know, Phases};
 use super::collect::Collector;
@@ -16,13 +16,12 @@ use super::thread::View;
 use crate::abi::Tagged;
 use crate::event::{Geometry, Place};
 use crate::finding::{AccessClass, ThreadId, Witness};
-use crate::instrument::SiteTable;
 use crate::isa::Scope;
 
 /// What all accesses are judged with.
 #[derive(Clone, Copy)]
 pub(super) struct Shared<'s> {
-    pub(super) sites: &'s SiteTable,
+    pub(super) sites: &'s Sites,
     pub(super) launches: &'s [Launch],
     pub(super) locations: &'s Locations,
     pub(super) copies: &'s Copies,

@@ -14,8 +14,9 @@ use crate::abi::Tagged;
 use crate::backend::{Launch, Plan, Program, Region};
 use crate::diag::{Diagnostic, Label, Place, Severity};
 use crate::finding::{AccessClass, Finding, Kind, Relation, Rule, ThreadId, Witness};
-use crate::instrument::{Site, SiteKind};
+use crate::instrument::{Site, SiteId, SiteKind};
 use crate::isa::{Marking, MbarrierOp, Order, Scope};
+use crate::span::SourceFile;
 use names::demangle;
 pub use source::{Frame, Sources, frames, user_frame};
 
@@ -31,12 +32,14 @@ pub struct Memory {
 /// What a finding is explained with.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'c> {
-    /// The program.
-    pub program: Program<'c>,
+    /// The modules of the program.
+    pub programs: &'c [Program<'c>],
     /// What was launched.
     pub plan: &'c Plan,
     /// Memory of each launch.
     pub memory: &'c [Memory],
+    /// Memory that all launches see; of those that overlap, the last is meant.
+    pub regions: &'c [Region],
     /// Source files.
     pub sources: &'c Sources,
     /// The command that shows the finding again.
@@ -127,8 +130,28 @@ pub struct AccessFacts {
 }
 
 impl Context<'_> {
+    /// The module of a site, and the site.
+    fn instruction(&self, site: SiteId) -> Option<(Program<'_>, &Site)> {
+        self.programs.iter().find_map(|program| Some((*program, program.sites.get(site)?)))
+    }
+
     fn site(&self, witness: &Witness) -> Option<&Site> {
-        self.program.sites.get(witness.site)
+        self.instruction(witness.site).map(|(_, site)| site)
+    }
+
+    /// The text of a site's module.
+    fn text(&self, site: &Site) -> Option<&SourceFile> {
+        self.instruction(site.id).map(|(program, _)| program.source)
+    }
+
+    /// The text of a site's instruction.
+    fn slice(&self, site: &Site) -> &str {
+        self.text(site).map_or("", |source| source.slice(site.span))
+    }
+
+    /// "`cuMemcpyDtoHAsync`", if it is the host.
+    fn call(&self, witness: &Witness) -> Option<&str> {
+        witness.is_host().then(|| self.launch(witness.thread).map_or("", |launch| &launch.kernel))
     }
 
     fn launch(&self, thread: ThreadId) -> Option<&Launch> {
@@ -150,9 +173,11 @@ impl Context<'_> {
     }
 
     fn frame(&self, site: &Site) -> Frame {
-        let at = self.program.source.line_col(site.span.start);
-        let file = self.program.source.path().to_string_lossy().into_owned();
-        Frame { file, line: at.line, column: at.column }
+        let Some(source) = self.text(site) else {
+            return Frame { file: String::new(), line: 0, column: 0 };
+        };
+        let at = source.line_col(site.span.start);
+        Frame { file: source.path().to_string_lossy().into_owned(), line: at.line, column: at.column }
     }
 
     fn facts(&self, witness: &Witness) -> AccessFacts {
@@ -161,12 +186,15 @@ impl Context<'_> {
         let launch = self.launch(thread);
         let (warp, lane) = (u32::from(thread.warp), u32::from(thread.lane));
         AccessFacts {
-            op: site.map_or_else(String::new, |site| site.opcode.to_string()),
+            op: match self.call(witness) {
+                Some(call) => call.to_owned(),
+                None => site.map_or_else(String::new, |site| site.opcode.to_string()),
+            },
             access: action(site, witness.class),
             order: site.and_then(order_of).map(|(order, _)| order.name()),
             scope: site.and_then(order_of).and_then(|(_, scope)| scope).map(|scope| scope.name()),
-            width: if site.is_some_and(touches) { witness.bytes.into() } else { 0 },
-            kernel: launch.map_or_else(String::new, |launch| launch.kernel.clone()),
+            width: if witness.is_host() || site.is_some_and(touches) { witness.bytes.into() } else { 0 },
+            kernel: launch.filter(|_| !witness.is_host()).map_or_else(String::new, |l| l.kernel.clone()),
             block: self.block_index(thread),
             thread: launch.map_or([warp * 32 + lane, 0, 0], |launch| launch.thread_index(warp, lane)),
             warp,
@@ -183,7 +211,9 @@ impl Context<'_> {
         let regions = memory.map(|m| if tagged.is_shared() { &m.shared } else { &m.global });
         let at = tagged.address();
         let base = |region: &Region| Tagged(region.base).address();
-        let region = regions.into_iter().flatten().find(|r| at >= base(r) && at - base(r) < r.bytes);
+        let holds = |r: &&Region| at >= base(r) && at - base(r) < r.bytes;
+        let everywhere = || self.regions.iter().rev().filter(|_| !tagged.is_shared()).find(holds);
+        let region = regions.into_iter().flatten().find(holds).or_else(everywhere);
         let bytes = u64::from(witness.bytes);
         let Some(region) = region else {
             // A variable of a device function is not announced; its instruction may name it all the same.
@@ -216,7 +246,7 @@ impl Context<'_> {
 
     /// The variable that an instruction's address names.
     fn symbol(&self, site: &Site) -> Option<&str> {
-        let text = self.program.source.slice(site.span);
+        let text = self.slice(site);
         let inside = text.split_once('[')?.1;
         let name = inside.split([']', '+', '-', ',']).next()?.trim();
         (!name.is_empty() && !name.starts_with('%')).then_some(name)
@@ -291,7 +321,8 @@ pub fn explain(finding: &Finding, context: &Context<'_>) -> Explained {
     let accesses: Vec<_> = finding.witnesses.iter().map(|witness| context.facts(witness)).collect();
     let last = finding.witnesses.last();
     // S rules are about instructions; only accesses have an address.
-    let touched = finding.witnesses.iter().rev().find(|witness| context.site(witness).is_some_and(touches));
+    let is_access = |w: &&Witness| w.is_host() || context.site(w).is_some_and(touches);
+    let touched = finding.witnesses.iter().rev().find(is_access);
     let address = touched.map(|last| {
         // The overlap of two accesses begins where the later one does.
         let same_space = |w: &&Witness| Tagged(w.address).is_shared() == Tagged(last.address).is_shared();
@@ -304,7 +335,8 @@ pub fn explain(finding: &Finding, context: &Context<'_>) -> Explained {
     });
     let object = smaller.zip(address).map(|(witness, address)| context.object(&witness, address));
     let space = address.map(|address| if Tagged(address).is_shared() { "shared" } else { "global" });
-    let launch = last.map_or(0, |witness| witness.thread.launch);
+    let of_kernel = finding.witnesses.iter().rev().find(|witness| !witness.is_host());
+    let launch = of_kernel.or(last).map_or(0, |witness| witness.thread.launch);
     let told = advice::Told { finding, context, object: object.as_ref(), space };
     let (missing, help) = (told.missing(), told.help());
     let mut explained = Explained {
@@ -365,7 +397,15 @@ fn notes(
         }
         notes.push(note);
     }
-    if let Some(launch) = context.plan.launches.get(explained.launch as usize) {
+    let hosts = finding.witnesses.iter().enumerate().filter_map(|(i, w)| Some((i, w, context.call(w)?)));
+    for (index, witness, call) in hosts {
+        let stream = context.launch(witness.thread).map_or(0, |launch| launch.stream);
+        let (number, does) = (witness.thread.launch, action(None, witness.class));
+        notes.push(format!("({}) is `{call}`, operation #{number} in stream {stream}: a {does}", index + 1));
+    }
+    let of_kernel = finding.witnesses.iter().any(|witness| !witness.is_host());
+    let launch = context.plan.launches.get(explained.launch as usize).filter(|_| of_kernel);
+    if let Some(launch) = launch {
         let (grid, block) = (show(launch.grid), show(launch.block));
         let kernel = demangle(&launch.kernel).full;
         notes.push(format!("kernel `{kernel}`, launch #{}, grid {grid} block {block}", explained.launch));
@@ -398,7 +438,8 @@ fn labels(finding: &Finding, context: &Context<'_>) -> Vec<Label> {
         let text = format!("{number}{}, {launch}{}", doing(site, witness), context.who(witness.thread));
         let frames = site.loc.as_deref().map(frames).unwrap_or_default();
         let primary = source.is_empty() && ptx.is_empty();
-        let place = Place::Text { file: context.program.source.clone(), span: instruction(context, site) };
+        let Some(file) = context.text(site).cloned() else { continue };
+        let place = Place::Text { file, span: instruction(context, site) };
         let Some(shown) = user_frame(&frames) else {
             ptx.push(Label { place, text, primary });
             continue;
@@ -431,7 +472,7 @@ fn inlined(frames: &[Frame], shown: &Frame) -> String {
 
 /// The instruction without its `;`.
 fn instruction(context: &Context<'_>, site: &Site) -> crate::span::Span {
-    let text = context.program.source.slice(site.span).trim_end_matches([';', ' ', '\t']);
+    let text = context.slice(site).trim_end_matches([';', ' ', '\t']);
     let start = site.span.start as usize;
     // A guard or vector operand may run over lines; one line is enough to point at.
     let line = text.lines().next().unwrap_or(text).trim_end();
