@@ -29,6 +29,8 @@ pub(super) enum Command {
     Run(Box<RunArgs>),
     /// Print the instrumented PTX, or the table of its sites
     Instrument(InstrumentArgs),
+    /// Run a program and report the races of the kernels it launches
+    Exec(Box<ExecArgs>),
     /// Write the PTX that a program, library, object or fatbin has embedded
     Extract(ExtractArgs),
     /// Tell what a rule means and how to fix what it finds
@@ -133,6 +135,14 @@ pub(super) struct RunArgs {
     /// Write a buffer's final contents: as text to standard output, or its bytes to a file
     #[arg(long, value_name = "NAME[=PATH]", action = ArgAction::Append)]
     pub(super) dump: Vec<String>,
+    /// What to report, and where
+    #[command(flatten)]
+    pub(super) report: ReportArgs,
+}
+
+/// What to report, and where.
+#[derive(Debug, Args)]
+pub(super) struct ReportArgs {
     /// Make a rule's findings errors, or those of all warnings
     #[arg(long, value_name = "RULE|warnings", action = ArgAction::Append)]
     pub(super) deny: Vec<String>,
@@ -142,9 +152,38 @@ pub(super) struct RunArgs {
     /// Format of a report; give it again for another
     #[arg(long, value_enum, value_name = "FORMAT", action = ArgAction::Append)]
     pub(super) format: Vec<FormatArg>,
-    /// File for the report of the --format before it [default: standard output]
+    /// File for the report of the --format before it [default: standard output; of `exec`, standard error]
     #[arg(long, short, value_name = "PATH", action = ArgAction::Append)]
     pub(super) output: Vec<PathBuf>,
+}
+
+/// `ptxrace exec`
+#[derive(Debug, Args)]
+pub(super) struct ExecArgs {
+    /// What runs the kernels; so far only the emulator does
+    #[arg(long, value_enum, default_value_t = BackendArg::Auto)]
+    pub(super) backend: BackendArg,
+    /// Seed of the emulator's schedules
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) seed: u64,
+    /// Memory of the emulator
+    #[arg(long, value_enum, default_value_t = MemoryArg::Sc)]
+    pub(super) memory: MemoryArg,
+    /// Stop each launch after so many seconds, or never with `none`
+    #[arg(long, value_name = "SECONDS", value_parser = timeout, default_value = DEFAULT_TIMEOUT)]
+    pub(super) timeout: Timeout,
+    /// Exit code when there are races
+    #[arg(long, value_name = "N", default_value_t = exit::EXEC_RACES)]
+    pub(super) race_exit_code: u8,
+    /// Fail when the run is inconclusive
+    #[arg(long)]
+    pub(super) strict: bool,
+    /// What to report, and where; without --output, reports go to standard error
+    #[command(flatten)]
+    pub(super) report: ReportArgs,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(super) command: Vec<std::ffi::OsString>,
 }
 
 /// `ptxrace instrument`
@@ -215,7 +254,7 @@ pub(super) type Wanted = (FormatArg, Option<PathBuf>);
 
 /// Matches formats with outputs by their order on the command line: an output belongs to the format before it, or to
 /// the first one when it comes before all.
-pub(super) fn outputs(args: &RunArgs, matches: &ArgMatches) -> Result<Vec<Wanted>, String> {
+pub(super) fn outputs(args: &ReportArgs, matches: &ArgMatches) -> Result<Vec<Wanted>, String> {
     let places = |name: &str| -> Vec<usize> {
         let given = matches.value_source(name) == Some(clap::parser::ValueSource::CommandLine);
         if given { matches.indices_of(name).into_iter().flatten().collect() } else { Vec::new() }
@@ -237,7 +276,7 @@ pub(super) fn outputs(args: &RunArgs, matches: &ArgMatches) -> Result<Vec<Wanted
         path.take_if(|path| path.as_os_str() == "-");
     }
     if wanted.iter().filter(|(_, path)| path.is_none()).count() > 1 {
-        return Err("two reports would go to standard output; give one an `--output`".into());
+        return Err("two reports would go to one place; give one an `--output`".into());
     }
     Ok(wanted)
 }

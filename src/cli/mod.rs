@@ -2,10 +2,12 @@
 
 mod args;
 mod doctor;
+mod exec;
 pub mod exit;
 mod explain;
 mod extract;
 mod instrument;
+mod outputs;
 mod run;
 
 use std::ffi::OsString;
@@ -17,7 +19,7 @@ use clap::{CommandFactory, FromArgMatches};
 use crate::diag::Diagnostic;
 use crate::report::{Style, write_diagnostic};
 use crate::session::Parts;
-use args::{Cli, ColorChoice, Command};
+use args::{Cli, ColorChoice, Command, ReportArgs, Wanted};
 
 /// Where texts go, and what those places can show.
 pub struct Streams<'s> {
@@ -88,15 +90,26 @@ pub fn run(
         streams,
     };
     match &cli.command {
-        Command::Run(args) => match matches.subcommand_matches("run").map(|m| args::outputs(args, m)) {
-            Some(Ok(wanted)) => run::run(args, &wanted, &mut console, parts),
-            Some(Err(message)) => console.refuse(&[Diagnostic::error(message)]),
-            None => console.refuse(&[]),
+        Command::Run(args) => match wanted("run", &args.report, &matches) {
+            Ok(wanted) => run::run(args, &wanted, &mut console, parts),
+            Err(message) => console.refuse(&[Diagnostic::error(message)]),
+        },
+        Command::Exec(args) => match wanted("exec", &args.report, &matches) {
+            Ok(wanted) => exec::run(args, &wanted, &mut console),
+            Err(message) => console.refuse(&[Diagnostic::error(message)]),
         },
         Command::Instrument(args) => instrument::run(args, &mut console, parts),
         Command::Extract(args) => extract::run(args, &mut console),
         Command::Explain { rule } => explain::run(rule, &mut console),
         Command::Doctor => doctor::run(&mut console, parts),
+    }
+}
+
+/// The reports that a command is to make.
+fn wanted(command: &str, args: &ReportArgs, matches: &clap::ArgMatches) -> Result<Vec<Wanted>, String> {
+    match matches.subcommand_matches(command) {
+        Some(matches) => args::outputs(args, matches),
+        None => Ok(Vec::new()),
     }
 }
 

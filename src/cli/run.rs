@@ -1,14 +1,14 @@
 //! `ptxrace run FILE`
 
-use std::fs::File;
-use std::io::{self, BufWriter, Write};
+use std::io::{self, Write};
 use std::path::PathBuf;
 
 use super::args::{BackendArg, DEFAULT_TIMEOUT, FormatArg, MemoryArg, OnFullArg, RunArgs, Wanted, timeout};
+use super::outputs::Pathless;
 use super::{Console, exit};
 use crate::backend::{MemoryOrder, OnFull, RunOptions};
 use crate::diag::Diagnostic;
-use crate::report::{self, Bar, Format, Output, Progress, Silent, Style, Verdict};
+use crate::report::{self, Bar, Progress, Silent, Verdict};
 use crate::session::launch::LaunchRequest;
 use crate::session::launch::values::display;
 use crate::session::{self, Choice, FinalBuffer, Parts, Policy, Request};
@@ -44,7 +44,7 @@ pub(super) fn run(
             report::write_diagnostic(note, console.err_style, console.streams.err)?;
         }
     }
-    if let Err(code) = write_reports(&finished.report, wanted, console)? {
+    if let Err(code) = console.write_reports(&finished.report, wanted, Pathless::Output)? {
         return Ok(code);
     }
     for (buffer, (name, path)) in finished.buffers.iter().zip(&dumps) {
@@ -107,7 +107,7 @@ fn request(args: &RunArgs, dumps: &[(String, Option<PathBuf>)]) -> Result<Reques
         },
         // A seed given is a replay; without one, the session takes what is cheap.
         schedules: args.schedules.unwrap_or(u64::from(args.seed.is_some())),
-        policy: Policy::new(&args.deny, &args.allow)?,
+        policy: Policy::new(&args.report.deny, &args.report.allow)?,
         dump: dumps.iter().map(|(name, _)| name.clone()).collect(),
         command: command(args),
     })
@@ -143,55 +143,22 @@ fn command(args: &RunArgs) -> String {
     if args.memory == MemoryArg::Weak {
         flag("memory", "weak".to_owned());
     }
-    for rule in &args.deny {
+    for rule in &args.report.deny {
         flag("deny", rule.clone());
     }
-    for rule in &args.allow {
+    for rule in &args.report.allow {
         flag("allow", rule.clone());
     }
     words.join(" ")
 }
 
 /// Quotes a word for a POSIX shell if it needs that.
-fn quote(word: &str) -> String {
+pub(super) fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=@+%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();
     }
     format!("'{}'", word.replace('\'', r"'\''"))
-}
-
-fn write_reports(
-    report: &report::Report,
-    wanted: &[Wanted],
-    console: &mut Console<'_>,
-) -> io::Result<Result<(), u8>> {
-    let mut files = Vec::new();
-    for (format, path) in wanted {
-        let Some(path) = path else { continue };
-        match File::create(path) {
-            Ok(file) => files.push((*format, BufWriter::new(file))),
-            Err(error) => {
-                let error = Diagnostic::error(format!("cannot write `{}`: {error}", path.display()));
-                return console.refuse(&[error]).map(Err);
-            }
-        }
-    }
-    let format = |format| match format {
-        FormatArg::Text => Format::Text,
-        FormatArg::Json => Format::Json,
-    };
-    let to_file = |(wanted, file)| Output { format: format(wanted), style: Style::default(), to: file };
-    let mut outputs: Vec<_> =
-        files.iter_mut().map(|(format, file)| (*format, file as &mut dyn Write)).map(to_file).collect();
-    if let Some((wanted, _)) = wanted.iter().find(|(_, path)| path.is_none()) {
-        outputs.push(Output {
-            format: format(*wanted),
-            style: console.out_style,
-            to: &mut *console.streams.out,
-        });
-    }
-    report::write(report, &mut outputs).map(Ok)
 }
 
 /// One element a line, so that dumps can be compared.

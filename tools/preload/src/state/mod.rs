@@ -12,9 +12,10 @@ mod order;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use copies::{Rows, Timing};
-pub(crate) use devices::{attribute, NAME, TOTAL_BYTES};
+pub(crate) use copies::{Rows, Side, Timing};
+pub(crate) use devices::{MULTIPROCESSORS, NAME, THREADS_PER_MULTIPROCESSOR, TOTAL_BYTES, attribute};
 pub(crate) use launches::Config;
+pub(crate) use memory::Kind;
 pub(crate) use modules::Function;
 pub(crate) use order::{Stream, ThreadId};
 

@@ -1,5 +1,6 @@
 //! Modules and libraries: PTX as text or in fatbins, its variables and kernels.
 
+use std::ffi::{CStr, CString};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -38,6 +39,8 @@ struct Facts {
 #[derive(Clone, Debug)]
 pub(crate) struct Function {
     pub(crate) name: String,
+    /// The same with a zero byte behind it, for the program.
+    c_name: Arc<CStr>,
     pub(crate) module: u64,
     /// The module's number in the log.
     pub(crate) number: usize,
@@ -222,6 +225,7 @@ impl Driver {
         };
         let function = Function {
             name: name.into(),
+            c_name: CString::new(name).unwrap_or_default().into(),
             module: handle,
             number,
             kernel,
@@ -246,6 +250,11 @@ impl Driver {
 
     pub(crate) fn function(&self, function: u64) -> Answer<&Function> {
         self.functions.get(&function).ok_or(Code::INVALID_HANDLE)
+    }
+
+    /// The address of a kernel's name, which stays until its module is unloaded.
+    pub(crate) fn c_name(&self, function: u64) -> Answer<usize> {
+        Ok(self.function(function)?.c_name.as_ptr() as usize)
     }
 
     /// An attribute of a kernel.
