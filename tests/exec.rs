@@ -46,12 +46,7 @@ fn c_cases() -> Vec<(&'static str, Case)> {
         ("kill-allowed", Case { what: "kill", flags: &["--allow", "R001"], code: 137, launches: 1, ..CLEAN }),
         (
             "streams",
-            Case {
-                what: "streams",
-                findings: &[("R006", "launch", "cuMemAlloc #1")],
-                launches: 2,
-                ..race
-            },
+            Case { what: "streams", findings: &[("R006", "launch", "cuMemAlloc #1")], launches: 2, ..race },
         ),
         ("event", Case { what: "event", launches: 2, ..CLEAN }),
         ("host", Case { what: "host", launches: 2, ..CLEAN }),
@@ -96,12 +91,7 @@ fn rust_cases() -> Vec<(&'static str, Case)> {
         ("race", Case { what: "race", findings: REVERSE, launches: 1, ..race }),
         (
             "streams",
-            Case {
-                what: "streams",
-                findings: &[("R006", "launch", "cuMemAlloc #1")],
-                launches: 2,
-                ..race
-            },
+            Case { what: "streams", findings: &[("R006", "launch", "cuMemAlloc #1")], launches: 2, ..race },
         ),
         ("event", Case { what: "event", launches: 2, ..CLEAN }),
         ("fatbin", Case { what: "fatbin", findings: REVERSE, launches: 1, ..race }),
@@ -118,7 +108,9 @@ fn kernels() -> PathBuf {
 
 fn exec(flags: &[&str], program: &[&Path], report: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ptxrace"));
-    command.args(["exec", "--backend", "emu", "--format", "text", "--format", "json", "--output"]).arg(report);
+    command
+        .args(["exec", "--backend", "emu", "--format", "text", "--format", "json", "--output"])
+        .arg(report);
     command.args(flags).arg("--").args(program);
     command.output().expect("ptxrace runs")
 }
@@ -212,7 +204,7 @@ fn main() {
             &[
                 "launch #0 in stream 1 and launch #1 in stream 2 are not ordered by an event",
                 "in `cuMemAlloc #1` (`.global`, 1024 bytes)",
-                "kernels.ptx:24",
+                "kernels.ptx:20:2",
                 "replay: ptxrace exec --backend emu -- ",
             ][..],
         ),

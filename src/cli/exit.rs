@@ -15,5 +15,4 @@ pub const EXEC_RACES: u8 = 66;
 pub const EXEC_INCONCLUSIVE: u8 = 67;
 
 /// What `--help` says of them.
-pub(super) const HELP: &str =
-    "Exit codes: 0 clean, 1 races, 2 usage or input error, 3 inconclusive (something was missed)";
+pub(super) const HELP: &str = "Exit codes: 0 clean, 1 races, 2 usage or input error, 3 inconclusive (something was missed); of `exec`: 66 races, else the program's own";

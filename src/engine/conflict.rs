@@ -2,7 +2,6 @@
 
 use smallvec::SmallVec;
 
-use super::{Launch, Sites};
 use super::access::Stroke;
 use super::clock::{Know, Phases};
 use super::collect::Collector;
@@ -13,6 +12,7 @@ use super::publish::Party;
 use super::shadow::{Cell, Entry, Key, Path, Shadow};
 use super::sync::{Locations, is_wide};
 use super::thread::View;
+use super::{Launch, Sites};
 use crate::abi::Tagged;
 use crate::event::{Geometry, Place};
 use crate::finding::{AccessClass, ThreadId, Witness};

@@ -133,7 +133,9 @@ impl Core {
             for kept in &self.host.open {
                 let (from, to) =
                     (access.address.max(kept.access.address), access.end().min(kept.access.end()));
-                let Some(kind) = kind(kept.access.class, access.class).filter(|_| from < to) else { continue };
+                let Some(kind) = kind(kept.access.class, access.class).filter(|_| from < to) else {
+                    continue;
+                };
                 let witnesses = [witness(kept, from, to), witness(&now, from, to)];
                 self.collector.add((from, 0), conflict(kind, Relation::Host, witnesses));
             }

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 
 use rustc_hash::FxHashMap;
 
-use super::{Launch, Sites};
 use super::clock::{Clock, Time};
 use super::collect::Conflict;
 use super::conflict::{Viewer, includes};
@@ -13,6 +12,7 @@ use super::publish::{self, Party};
 use super::shadow::{Entry, Key, Path, WORD};
 use super::sync::Locations;
 use super::thread::{View, Warp};
+use super::{Launch, Sites};
 use crate::abi::lanes;
 use crate::diag::Severity;
 use crate::event::{Geometry, Place};

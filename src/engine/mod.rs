@@ -521,8 +521,7 @@ fn launches(plan: &Plan) -> Vec<Launch> {
             if other.stream == launch.stream || launch.after.contains(&earlier) {
                 let through = launches.get(earlier);
                 let ended = |at: usize| {
-                    at == earlier
-                        || (at < earlier && through.is_some_and(|launch| launch.follows(at as u32)))
+                    at == earlier || (at < earlier && through.is_some_and(|launch| launch.follows(at as u32)))
                 };
                 open.iter_mut().enumerate().for_each(|(at, open)| *open &= !ended(at));
             }

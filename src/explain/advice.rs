@@ -330,7 +330,9 @@ impl Told<'_, '_> {
         };
         let (first, last) = (name(self.first()), name(self.last()));
         match self.finding.relation {
-            Relation::Host => format!("{first} and {last} are not ordered by an event, and the host waits for neither"),
+            Relation::Host => {
+                format!("{first} and {last} are not ordered by an event, nor does the host wait between them")
+            }
             _ => format!("{first} and {last} are not ordered by an event"),
         }
     }

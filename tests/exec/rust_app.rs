@@ -90,7 +90,7 @@ pub(crate) fn run(what: &str, ptx: &Path) {
     match what {
         "clean" => clean(&context, &app),
         "race" | "fatbin" => app.reverse(),
-        "streams" => app.streams.iter().for_each(|stream| app.fill(1, *stream)),
+        "streams" => (1..).zip(&app.streams).for_each(|(value, stream)| app.fill(value, *stream)),
         "event" => {
             app.fill(1, app.streams[0]);
             let event = event::create(CUevent_flags_enum::CU_EVENT_DISABLE_TIMING).expect("an event");

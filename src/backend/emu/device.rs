@@ -132,12 +132,7 @@ impl Device {
     }
 
     /// Decodes a kernel of a loaded module, whose text is parsed anew.
-    pub fn kernel(
-        &self,
-        source: &SourceFile,
-        loaded: &Loaded,
-        name: &str,
-    ) -> Result<Kernel, BackendError> {
+    pub fn kernel(&self, source: &SourceFile, loaded: &Loaded, name: &str) -> Result<Kernel, BackendError> {
         let parsed = crate::ptx::parse(source.text());
         let input = decode::Input {
             module: &parsed.module,
@@ -251,9 +246,8 @@ mod tests {
         device.write(buffer, 4).unwrap().copy_from_slice(&[1, 0, 0, 0]);
         let mut sink = Count(0);
         let options = RunOptions::default();
-        let mut run = |device: &mut Device, at| {
-            device.launch(&kernel, &launch(at), 0, &options, &mut sink).unwrap()
-        };
+        let mut run =
+            |device: &mut Device, at| device.launch(&kernel, &launch(at), 0, &options, &mut sink).unwrap();
         assert!(run(&mut device, buffer).is_none());
         device.write(counter.base, 4).unwrap()[0] = 10;
         assert!(run(&mut device, buffer).is_none());

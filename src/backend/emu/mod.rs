@@ -43,13 +43,13 @@ use crate::abi::control::CONTROL_SYMBOL;
 use crate::instrument::{self, CallMode, SiteTable};
 use crate::ptx::ast::Module;
 use crate::span::Span;
+pub use device::{Device, Kernel, Loaded, is_fault};
 use image::Image;
 use inserted::Inserted;
 use instrumented::Room;
 use machine::{Machine, Setup};
 use memory::{Kind, Memory};
 use record::Recorder;
-pub use device::{Device, Kernel, Loaded, is_fault};
 pub use schedule::{Arrival, Schedule, Touch, Turn};
 use weak::Weak;
 

@@ -49,7 +49,8 @@ impl Ended {
 /// The wrapper: beside the executable, in a `lib` folder next to that, or below as Cargo's tests leave it; the newest of them.
 pub fn find_wrapper(executable: &Path) -> Result<PathBuf, Vec<PathBuf>> {
     let folder = executable.parent().unwrap_or(Path::new("."));
-    let places = vec![folder.join(WRAPPER), folder.join("deps").join(WRAPPER), folder.join("../lib").join(WRAPPER)];
+    let places =
+        vec![folder.join(WRAPPER), folder.join("deps").join(WRAPPER), folder.join("../lib").join(WRAPPER)];
     let built = |place: &&PathBuf| Some((place.metadata().ok()?.modified().ok()?, PathBuf::clone(place)));
     match places.iter().filter_map(|place| built(&place)).max() {
         Some((_, newest)) => Ok(newest),

@@ -11,9 +11,9 @@ use crate::finding::{Finding, Missing};
 use crate::instrument::SiteTable;
 use crate::ptx;
 use crate::report::{Incomplete, LaunchFacts, Reason, Report, Verdict};
+use crate::session::Policy;
 use crate::session::incomplete::Why;
 use crate::session::schedules::distinct;
-use crate::session::Policy;
 use crate::span::SourceFile;
 
 /// Makes the report of all logs in a folder. `command` shows the findings again.
@@ -76,7 +76,7 @@ fn incomplete(reason: Reason, detail: String, help: Option<&str>) -> Incomplete 
 
 fn no_launch(no_process: bool) -> Incomplete {
     let detail = if no_process { "no process used the CUDA driver" } else { "no kernel was launched" };
-    let help = "programs that are linked against the static CUDA runtime, as nvcc does by default, or that load the driver by an absolute path are not seen yet";
+    let help = "programs that use the CUDA runtime, as nvcc makes them, do not run on the emulator yet; those that load the driver by an absolute path are not seen";
     incomplete(Reason::NoLaunch, detail.into(), Some(help))
 }
 
@@ -132,7 +132,8 @@ impl Process {
                 self.name = format!("process {pid}, `{}`", command.join(" "));
             }
             Line::Module { path, text, first_site } => {
-                let refuse = |error: String| Diagnostic::error(format!("cannot read a module's text: {error}"));
+                let refuse =
+                    |error: String| Diagnostic::error(format!("cannot read a module's text: {error}"));
                 let text = std::fs::read_to_string(folder.join(text)).map_err(|e| refuse(e.to_string()))?;
                 let source = SourceFile::new(path, text).map_err(|e| refuse(e.to_string()))?;
                 self.modules.push((source, first_site));
@@ -140,7 +141,12 @@ impl Process {
             Line::Region(region) => self.regions.push(region),
             Line::Launch { module, kernel, grid, block, cluster, stream, .. } => {
                 let launch = launch(kernel, grid, block, cluster, stream);
-                self.operations.push(Operation { module: Some(module), launch, end: None, shared: Vec::new() });
+                self.operations.push(Operation {
+                    module: Some(module),
+                    launch,
+                    end: None,
+                    shared: Vec::new(),
+                });
             }
             Line::Host { call, stream, .. } => {
                 let launch = launch(call, [1; 3], [1; 3], None, stream);
@@ -161,7 +167,9 @@ impl Process {
                     Gap::Degraded => (Reason::DegradedOrder, None),
                     Gap::Opaque => (
                         Reason::OpaqueKernel,
-                        Some("build it with `NVCC_APPEND_FLAGS=\"-gencode arch=compute_90,code=compute_90\"`, so that it has PTX"),
+                        Some(
+                            "build it with `NVCC_APPEND_FLAGS=\"-gencode arch=compute_90,code=compute_90\"`, so that it has PTX",
+                        ),
                     ),
                 };
                 self.incomplete.push(incomplete(reason, detail, help));
@@ -199,8 +207,11 @@ impl Merged {
         let base = u32::try_from(self.plan.launches.len()).unwrap_or(u32::MAX);
         self.report.incomplete.extend(incomplete);
         let parsed: Vec<_> = modules.iter().map(|(source, _)| ptx::parse(source.text()).module).collect();
-        let sites: Vec<_> =
-            parsed.iter().zip(&modules).map(|(module, (_, first))| SiteTable::numbered(module, *first)).collect();
+        let sites: Vec<_> = parsed
+            .iter()
+            .zip(&modules)
+            .map(|(module, (_, first))| SiteTable::numbered(module, *first))
+            .collect();
         let programs: Vec<_> = modules
             .iter()
             .zip(&parsed)

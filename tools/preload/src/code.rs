@@ -31,11 +31,10 @@ impl Code {
 /// What calls give back.
 pub(crate) type Answer<T = ()> = Result<T, Code>;
 
-/// The name of a code, and the same as a sentence.
-pub(crate) fn texts(code: u32) -> Option<(&'static CStr, &'static CStr)> {
+/// The name of a code.
+pub(crate) fn name(code: u32) -> Option<&'static CStr> {
     let at = NAMES.binary_search_by_key(&code, |(number, _)| *number).ok()?;
-    let name = NAMES.get(at)?.1;
-    Some((name, name))
+    Some(NAMES.get(at)?.1)
 }
 
 /// By number.
@@ -151,7 +150,7 @@ mod tests {
     #[test]
     fn codes_have_their_names() {
         assert!(NAMES.is_sorted());
-        let name = |code: Code| texts(code.0).map(|(name, _)| name.to_str().unwrap());
+        let name = |code: Code| name(code.0).map(|name| name.to_str().unwrap());
         assert_eq!(name(Code::ILLEGAL_ADDRESS), Some("CUDA_ERROR_ILLEGAL_ADDRESS"));
         assert_eq!(name(Code::NOT_SUPPORTED), Some("CUDA_ERROR_NOT_SUPPORTED"));
         assert_eq!(name(Code::HOST_MEMORY_NOT_REGISTERED), Some("CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED"));

@@ -87,7 +87,10 @@ pub(crate) fn guard(name: &str, call: impl FnOnce() -> Answer) -> u32 {
         Ok(Err(code)) => code.0,
         Err(_) => {
             let said = catch_unwind(AssertUnwindSafe(|| {
-                gap(Gap::Call, format!("the wrapper failed in `{name}`: what followed may not have been checked"));
+                gap(
+                    Gap::Call,
+                    format!("the wrapper failed in `{name}`: what followed may not have been checked"),
+                );
             }));
             drop(said);
             Code::UNKNOWN.0

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_void};
 
 use super::{calls, put, put_if, put_text, text};
-use crate::code::{Code, texts};
+use crate::code::{Code, name};
 use crate::process::{init, thread, with};
 use crate::state::{NAME, TOTAL_BYTES, attribute};
 
@@ -29,14 +29,13 @@ calls! {
         put(version, VERSION)
     }
 
-    fn cuGetErrorName(cx; error: u32, name: *mut *const c_char) as [] per_thread [] {
-        let (known, _) = texts(error).ok_or(Code::INVALID_VALUE)?;
-        put(name, known.as_ptr())
+    fn cuGetErrorName(cx; error: u32, to: *mut *const c_char) as [] per_thread [] {
+        put(to, name(error).ok_or(Code::INVALID_VALUE)?.as_ptr())
     }
 
-    fn cuGetErrorString(cx; error: u32, text: *mut *const c_char) as [] per_thread [] {
-        let (_, known) = texts(error).ok_or(Code::INVALID_VALUE)?;
-        put(text, known.as_ptr())
+    fn cuGetErrorString(cx; error: u32, to: *mut *const c_char) as [] per_thread [] {
+        // The name says as much as a sentence would.
+        put(to, name(error).ok_or(Code::INVALID_VALUE)?.as_ptr())
     }
 
     fn cuGetProcAddress(cx; symbol: *const c_char, address: *mut usize, version: i32, flags: u64) as [] per_thread [] {

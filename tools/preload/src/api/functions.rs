@@ -57,7 +57,7 @@ fn packed(extra: *const usize) -> Answer<Option<(u64, u64)>> {
 
 /// Blocks of a kernel that a multiprocessor holds.
 fn occupancy(function: &Function, block: i32, dynamic: usize) -> i32 {
-    let by_threads = THREADS_PER_MULTIPROCESSOR / (block.clamp(1, 1024) + 31 & !31);
+    let by_threads = THREADS_PER_MULTIPROCESSOR / ((block.clamp(1, 1024) + 31) & !31);
     let shared = function.kernel.shared_bytes() + dynamic as u64 + 1024;
     let by_shared = i32::try_from((228u64 << 10) / shared).unwrap_or(32);
     by_threads.min(by_shared).min(32)

@@ -6,7 +6,8 @@ use crate::code::Code;
 
 /// Says what is wanting, unless it can hardly matter: questions, tools and graphics.
 fn missing(name: &'static str) -> u32 {
-    const HARMLESS: [&str; 8] = ["Get", "Query", "cuGraphics", "cuCoredump", "cuGL", "cuEGL", "cuVDPAU", "Logs"];
+    const HARMLESS: [&str; 8] =
+        ["Get", "Query", "cuGraphics", "cuCoredump", "cuGL", "cuEGL", "cuVDPAU", "Logs"];
     if !HARMLESS.iter().any(|part| name.contains(part)) {
         crate::process::gap(Gap::Call, format!("the program called `{name}`, which is not provided"));
     }

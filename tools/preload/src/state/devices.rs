@@ -15,7 +15,7 @@ pub(crate) const SHARED_BYTES: i32 = 227 << 10;
 /// The value of an attribute. Most that are not listed say whether something is supported, or how large it may be.
 pub(crate) fn attribute(attribute: u32) -> i32 {
     match attribute {
-        1 | 2 | 3 => 1024,
+        1..=3 => 1024,
         4 => 64,
         5 => i32::MAX,
         6 | 7 => 65535,

@@ -84,7 +84,7 @@ impl Driver {
         let threads = launch.threads();
         let fits = config.block.iter().all(|n| (1..=1024).contains(n)) && threads <= function.most_threads;
         let shared = i32::try_from(config.shared).unwrap_or(i32::MAX);
-        if !fits || shared > function.dynamic_bytes.max(48 << 10).min(devices::SHARED_BYTES) {
+        if !fits || shared > function.dynamic_bytes.clamp(48 << 10, devices::SHARED_BYTES) {
             return Err(Code::INVALID_VALUE);
         }
         if config.grid.contains(&0) {

@@ -92,12 +92,7 @@ impl Driver {
     }
 
     /// The same, in the order of a stream.
-    pub(crate) fn allocate_async(
-        &mut self,
-        call: &'static str,
-        bytes: usize,
-        stream: Stream,
-    ) -> Answer<u64> {
+    pub(crate) fn allocate_async(&mut self, call: &'static str, bytes: usize, stream: Stream) -> Answer<u64> {
         let base = self.allocate(call, bytes)?;
         self.operate(call, &[super::copies::write(base, bytes as u64)], stream);
         Ok(base)

@@ -150,7 +150,10 @@ impl Driver {
         let (text, path) = match found {
             Found::Ptx { text, path } => (text, path),
             Found::Opaque(name) => {
-                self.gap(Gap::Opaque, format!("`{name}` has machine code only, which the emulator cannot run"));
+                self.gap(
+                    Gap::Opaque,
+                    format!("`{name}` has machine code only, which the emulator cannot run"),
+                );
                 return Err(Code::NO_BINARY_FOR_GPU);
             }
         };

@@ -70,9 +70,7 @@ impl Driver {
     pub(crate) fn stream_facts(&self, handle: u64) -> Answer<(u32, i32)> {
         match handle {
             0..=PER_THREAD => Ok((0, 0)),
-            _ => {
-                self.created.get(&handle).map(|c| (c.flags, c.priority)).ok_or(Code::INVALID_HANDLE)
-            }
+            _ => self.created.get(&handle).map(|c| (c.flags, c.priority)).ok_or(Code::INVALID_HANDLE),
         }
     }
 
