@@ -65,7 +65,7 @@ impl Driver {
     }
 
     /// "cuMemAlloc #3"
-    fn name(&mut self, call: &'static str) -> String {
+    pub(super) fn name(&mut self, call: &'static str) -> String {
         let count = self.memory.counts.entry(call).or_insert(0);
         *count += 1;
         format!("{call} #{count}")

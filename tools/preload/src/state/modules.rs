@@ -7,7 +7,6 @@ use std::sync::Arc;
 use ptxrace::backend::emu::{Kernel, Loaded};
 use ptxrace::fatbin::{self, Device, IMAGE_LIMIT, Pick, WRAPPER_BYTES, Wrapper};
 use ptxrace::instrument::SiteTable;
-use ptxrace::ptx;
 use ptxrace::ptx::ast::{Function as Entry, Module as Tree};
 use ptxrace::session::exec::log::{Gap, Line};
 use ptxrace::span::SourceFile;
@@ -86,8 +85,7 @@ impl Driver {
 
     /// Loads a module that lies in memory: PTX that ends with a zero byte, a fatbin, or the structure that points to one.
     pub(crate) fn load_data(&mut self, call: &'static str, address: u64) -> Answer<u64> {
-        let count = self.modules.len() + 1;
-        let path = PathBuf::from(format!("{call} #{count}"));
+        let path = PathBuf::from(self.name(call));
         let mut head = [0; WRAPPER_BYTES];
         // No image is shorter than four bytes; a text may be shorter than a wrapper.
         self.host.read(address, &mut head[..4]);
@@ -158,27 +156,24 @@ impl Driver {
             }
         };
         let source = SourceFile::new(path, text).map_err(|_| Code::INVALID_PTX)?;
-        let parsed = ptx::parse(source.text());
-        if let Some(error) = parsed.errors.first() {
-            let at = source.line_col(error.span.start);
-            let (path, line) = (source.path().display().to_string(), at.line);
-            let detail = format!(
-                "a module was refused: {path}:{line}: expected {}, found {}",
-                error.expected, error.found
-            );
-            self.gap(Gap::Call, detail);
-            return Err(Code::INVALID_PTX);
-        }
+        let module = match ptxrace::session::parse(&source) {
+            Ok(module) => module,
+            Err(errors) => {
+                let first = errors.first().map_or("", |error| error.message.as_str());
+                self.gap(Gap::Call, format!("module `{}` was refused: {first}", source.path().display()));
+                return Err(Code::INVALID_PTX);
+            }
+        };
         let first = self.engine.next_site();
-        let sites = Arc::new(SiteTable::numbered(&parsed.module, first));
-        let loaded = self.device.load(&parsed.module, Arc::clone(&sites));
+        let sites = Arc::new(SiteTable::numbered(&module, first));
+        let loaded = self.device.load(&module, Arc::clone(&sites));
         self.engine.add_module(sites);
+        let entries = facts(&module);
+        drop(module);
         let number = match &mut self.log {
             Some(log) => log.module(source.path().into(), source.text(), first).unwrap_or(usize::MAX),
             None => 0,
         };
-        let entries = facts(&parsed.module);
-        drop(parsed);
         for variable in loaded.variables() {
             let line = Line::Region(variable.clone());
             if let Some(log) = &mut self.log {
