@@ -66,9 +66,8 @@ impl Core {
         let Some(entry) = self.entry(record, path) else { return };
         let strong = access.order.is_strong();
         // What meets an operation of the host goes word by word.
-        let whole = !strong
-            && ranks.len() as u32 == record.mask().count_ones()
-            && !self.host.meets(record, access);
+        let whole =
+            !strong && ranks.len() as u32 == record.mask().count_ones() && !self.host.meets(record, access);
         let left = if whole { self.quiet(access, record, &entry) } else { None };
         if left == Some(false) && (!access.writes() || self.locations.is_empty()) {
             return;
