@@ -2,11 +2,13 @@
 
 mod suggest;
 
+use serde::{Deserialize, Serialize};
+
 use crate::span::{LineCol, SourceFile, Span};
 pub use suggest::{nearest, nearest_within};
 
 /// How much a diagnostic matters.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Severity {
     /// Worth knowing.
     Note,

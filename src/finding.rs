@@ -1,10 +1,12 @@
 //! What the engine finds: plain facts, no text. `explain` turns them into diagnostics.
 
+use serde::{Deserialize, Serialize};
+
 use crate::diag::Severity;
 use crate::instrument::SiteId;
 
 /// The rules of the contract.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Rule {
     /// Race inside a block.
     R001,
@@ -78,7 +80,7 @@ impl Rule {
 }
 
 /// What an access does, as reports name it. Loads and stores of any strength are reads and writes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum AccessClass {
     /// A load.
     Read,
@@ -89,7 +91,7 @@ pub enum AccessClass {
 }
 
 /// The pair of access classes: `WW`, `RW`, `AW`, `AR`, `AA`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names are those of the report")]
 pub enum Kind {
     WW,
@@ -128,7 +130,7 @@ impl Kind {
 }
 
 /// Distance of two threads, near to far.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Relation {
     /// A thread against its own asynchronous copy.
     Thread,
@@ -166,7 +168,7 @@ impl Relation {
 }
 
 /// A thread of a launch.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ThreadId {
     /// Index of the launch in the plan.
     pub launch: u32,
@@ -178,10 +180,14 @@ pub struct ThreadId {
     pub lane: u8,
 }
 
+/// The first of the numbers that stand for operations of the host, such as copies, in place of sites. Which of them it is, tells
+/// the launch of their threads.
+pub const HOST_SITES: SiteId = SiteId(0xffff_0000);
+
 /// One side of a conflict.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Witness {
-    /// The instruction.
+    /// The instruction; from `HOST_SITES` on, an operation of the host.
     pub site: SiteId,
     /// The thread.
     pub thread: ThreadId,
@@ -197,8 +203,15 @@ pub struct Witness {
     pub interval: u32,
 }
 
+impl Witness {
+    /// Whether it is an operation of the host.
+    pub fn is_host(&self) -> bool {
+        self.site >= HOST_SITES
+    }
+}
+
 /// Which half of a publication is wanting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Side {
     /// The writer does not release.
     Release,
@@ -209,7 +222,7 @@ pub enum Side {
 }
 
 /// What stands where a release or an acquire should.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Instead {
     /// A plain access to the flag.
     Plain,
@@ -224,7 +237,7 @@ pub enum Instead {
 }
 
 /// What is wanting around an asynchronous access.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Pending {
     /// Nothing orders the first access before the second, a copy, was issued.
     Issue,
@@ -280,7 +293,7 @@ pub enum Pending {
 }
 
 /// Why two accesses are not ordered: what the advice is built on.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Missing {
     /// Lanes of one warp without a warp barrier between.
     WarpBarrier {
@@ -349,7 +362,7 @@ pub enum Missing {
 }
 
 /// A group of conflicts: one rule, one pair of sites.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
     /// The rule.
     pub rule: Rule,

@@ -1,5 +1,6 @@
 //! The wiring: from a PTX file and what the user asked for to a report. Everything else is told what it needs.
 
+pub mod exec;
 mod incomplete;
 pub mod launch;
 mod linked;

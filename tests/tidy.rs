@@ -99,21 +99,47 @@ fn the_check_sees_an_import_that_goes_the_wrong_way() {
     assert_eq!(mentioned("let x = crate::report::text();"), [(1, "report".into())]);
 }
 
+/// Lines of code with `unsafe`, that of attributes aside.
+fn unsafe_lines(text: &str) -> impl Iterator<Item = usize> {
+    let code = |line: &str| line.split("//").next().unwrap_or("").replace("#[unsafe(", "");
+    let found = text.lines().enumerate().filter(move |(_, line)| {
+        let code = code(line);
+        code.contains("unsafe ") || code.contains("unsafe{")
+    });
+    found.map(|(number, _)| number)
+}
+
 #[test]
 fn unsafe_stays_in_its_rooms() {
     let mut files = Vec::new();
     sources(&root().join("src"), &mut files);
+    sources(&root().join("tools/preload/src"), &mut files);
     for file in files {
-        let inside =
-            file.strip_prefix(root().join("src")).expect("a file of src").to_string_lossy().into_owned();
-        if inside.starts_with("backend/gpu") || inside.starts_with("abi") {
+        let inside = file.strip_prefix(root()).expect("a file of this repository");
+        let allowed = ["src/backend/gpu", "src/abi", "tools/preload/src/api", "tools/preload/src/process.rs"];
+        if allowed.iter().any(|allowed| inside.starts_with(allowed)) {
             continue;
         }
         let text = fs::read_to_string(&file).expect("a source");
-        let found = text.lines().position(|line| {
-            let code = line.split("//").next().unwrap_or("");
-            code.contains("unsafe ") || code.contains("unsafe{")
-        });
-        assert_eq!(found, None, "{inside}:{} uses `unsafe`", found.map_or(0, |n| n + 1));
+        let found = unsafe_lines(&text).next();
+        assert_eq!(found, None, "{}:{} uses `unsafe`", inside.display(), found.map_or(0, |n| n + 1));
     }
+}
+
+#[test]
+fn the_wrapper_gives_a_reason_for_each_unsafe() {
+    let mut files = Vec::new();
+    sources(&root().join("tools/preload/src"), &mut files);
+    let mut reasons = 0;
+    for file in files {
+        let text = fs::read_to_string(&file).expect("a source");
+        let lines: Vec<_> = text.lines().collect();
+        for at in unsafe_lines(&text) {
+            let before = &lines[at.saturating_sub(3)..=at];
+            let given = before.iter().any(|line| line.contains("// SAFETY: "));
+            assert!(given, "{}:{} has no `// SAFETY:`", file.display(), at + 1);
+            reasons += 1;
+        }
+    }
+    assert!(reasons > 5, "only {reasons} found");
 }

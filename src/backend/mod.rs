@@ -6,6 +6,8 @@ pub mod plan;
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::abi::Unit;
 use crate::instrument::SiteTable;
 use crate::ptx::ast::Module;
@@ -63,7 +65,7 @@ impl Default for RunOptions {
 }
 
 /// A named range of memory.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Region {
     /// Buffer name or PTX symbol.
     pub name: String,
@@ -85,7 +87,7 @@ pub struct LaunchInfo {
 }
 
 /// What is known when a launch has ended.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LaunchEnd {
     /// Records delivered.
     pub records: u64,
@@ -111,7 +113,7 @@ pub trait Sink: Send {
 }
 
 /// Why a run stopped before its end.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Stop {
     /// It took too long. One line for each warp or group of warps: where it stands and what it waits for.
     Timeout {
@@ -137,7 +139,7 @@ pub enum Stop {
 }
 
 /// Where lanes of a warp stand.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct WarpPosition {
     /// Block index.
     pub block: [u32; 3],
@@ -152,7 +154,7 @@ pub struct WarpPosition {
 }
 
 /// What kind of fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum FaultKind {
     /// M001
     OutOfBounds,
@@ -167,7 +169,7 @@ pub enum FaultKind {
 }
 
 /// A fault.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Fault {
     /// Its kind.
     pub kind: FaultKind,

@@ -30,6 +30,8 @@ pub(super) enum Command {
     Run(Box<RunArgs>),
     /// Print the instrumented PTX, or the table of its sites
     Instrument(InstrumentArgs),
+    /// Run a program and report the races of the kernels it launches
+    Exec(Box<ExecArgs>),
     /// Write the PTX that a program, library, object or fatbin has embedded
     Extract(ExtractArgs),
     /// Make one report out of many
@@ -177,7 +179,7 @@ pub(super) struct ReportArgs {
     /// Format of a report; give it again for another
     #[arg(long, value_enum, value_name = "FORMAT", action = ArgAction::Append)]
     pub(super) format: Vec<FormatArg>,
-    /// File for the report of the --format before it [default: standard output]
+    /// File for the report of the --format before it [default: standard output; of `exec`, standard error]
     #[arg(long, short, value_name = "PATH", action = ArgAction::Append)]
     pub(super) output: Vec<PathBuf>,
 }
@@ -203,6 +205,34 @@ pub(super) enum BaselineCommand {
         #[arg(required = true, value_name = "REPORT.json")]
         reports: Vec<PathBuf>,
     },
+}
+
+/// `ptxrace exec`
+#[derive(Debug, Args)]
+pub(super) struct ExecArgs {
+    /// What runs the kernels; so far only the emulator does
+    #[arg(long, value_enum, default_value_t = BackendArg::Auto)]
+    pub(super) backend: BackendArg,
+    /// Seed of the emulator's schedules
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(super) seed: u64,
+    /// Memory of the emulator
+    #[arg(long, value_enum, default_value_t = MemoryArg::Sc)]
+    pub(super) memory: MemoryArg,
+    /// Stop each launch after so many seconds, or never with `none`
+    #[arg(long, value_name = "SECONDS", value_parser = timeout, default_value = DEFAULT_TIMEOUT)]
+    pub(super) timeout: Timeout,
+    /// Exit code when there are races
+    #[arg(long, value_name = "N", default_value_t = exit::EXEC_RACES)]
+    pub(super) race_exit_code: u8,
+    /// Fail when the run is inconclusive
+    #[arg(long)]
+    pub(super) strict: bool,
+    #[command(flatten)]
+    pub(super) reports: ReportArgs,
+    /// The program and its arguments
+    #[arg(last = true, required = true, value_name = "CMD")]
+    pub(super) command: Vec<std::ffi::OsString>,
 }
 
 /// `ptxrace instrument`
@@ -295,7 +325,7 @@ pub(super) fn outputs(args: &ReportArgs, matches: &ArgMatches) -> Result<Vec<Wan
         path.take_if(|path| path.as_os_str() == "-");
     }
     if wanted.iter().filter(|(_, path)| path.is_none()).count() > 1 {
-        return Err("two reports would go to standard output; give one an `--output`".into());
+        return Err("two reports would go to one place; give one an `--output`".into());
     }
     Ok(wanted)
 }

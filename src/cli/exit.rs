@@ -9,6 +9,10 @@ pub const USAGE: u8 = 2;
 /// Nothing was found, but something was missed: a timeout, a deadlock, a fault, lost records, unknown instructions.
 pub const INCONCLUSIVE: u8 = 3;
 
+/// `exec`: races, unless `--race-exit-code` says otherwise.
+pub const EXEC_RACES: u8 = 66;
+/// `exec --strict`: nothing was found, but something was missed.
+pub const EXEC_INCONCLUSIVE: u8 = 67;
+
 /// What `--help` says of them.
-pub(super) const HELP: &str =
-    "Exit codes: 0 clean, 1 races, 2 usage or input error, 3 inconclusive (something was missed)";
+pub(super) const HELP: &str = "Exit codes: 0 clean, 1 races, 2 usage or input error, 3 inconclusive (something was missed); of `exec`: 66 races, else the program's own";

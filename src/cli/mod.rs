@@ -3,6 +3,7 @@
 mod args;
 mod baseline;
 mod doctor;
+mod exec;
 pub mod exit;
 mod explain;
 mod extract;
@@ -98,6 +99,10 @@ pub fn run(
     match &cli.command {
         Command::Run(args) => match reports::Options::new(&args.reports, &matches) {
             Ok(options) => run::run(args, options, &mut console, parts),
+            Err(errors) => console.refuse(&errors),
+        },
+        Command::Exec(args) => match reports::Options::new(&args.reports, &matches) {
+            Ok(options) => exec::run(args, &options, &mut console),
             Err(errors) => console.refuse(&errors),
         },
         Command::Merge(args) => match reports::Options::new(&args.output, &matches) {

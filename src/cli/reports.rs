@@ -65,13 +65,29 @@ impl Options {
         if errors.is_empty() { Ok(Self { policy, wanted }) } else { Err(errors) }
     }
 
-    /// The format of the report that goes to standard output.
-    pub(super) fn on_standard_output(&self) -> Option<FormatArg> {
+    /// The format of the report that has no file.
+    pub(super) fn pathless(&self) -> Option<FormatArg> {
         self.wanted.iter().find(|(_, path)| path.is_none()).map(|(format, _)| *format)
     }
 
-    /// Writes all reports and gives the exit code of the verdict, or that of a file that cannot be written.
-    pub(super) fn write(&self, mut report: Report, console: &mut Console<'_>) -> io::Result<Result<u8, u8>> {
+    /// Writes all reports, the one without a file to standard output, and gives the exit code of the verdict, or that of a
+    /// file that cannot be written.
+    pub(super) fn write(&self, report: Report, console: &mut Console<'_>) -> io::Result<Result<u8, u8>> {
+        let code = match report.verdict {
+            Verdict::Clean => exit::CLEAN,
+            Verdict::Race => exit::RACES,
+            Verdict::Inconclusive => exit::INCONCLUSIVE,
+        };
+        Ok(self.write_beside(report, console, false)?.map(|()| code))
+    }
+
+    /// The same for a program that has standard output for itself, if `beside`: then it is standard error.
+    pub(super) fn write_beside(
+        &self,
+        mut report: Report,
+        console: &mut Console<'_>,
+        beside: bool,
+    ) -> io::Result<Result<(), u8>> {
         report.folders = folders(console);
         // Notes belong to the text report; when there is none they are still worth a line each.
         if !self.wanted.iter().any(|(format, _)| *format == FormatArg::Text) {
@@ -94,8 +110,11 @@ impl Options {
         };
         let mut outputs: Vec<_> =
             files.iter_mut().map(|(format, file)| (*format, file as &mut dyn Write)).map(to_file).collect();
-        if let Some(format) = self.on_standard_output() {
-            let (style, to) = (console.out_style, &mut *console.streams.out);
+        if let Some(format) = self.pathless() {
+            let (style, to) = match beside {
+                false => (console.out_style, &mut *console.streams.out),
+                true => (console.err_style, &mut *console.streams.err),
+            };
             outputs.push(Output { format: format.format(), style, to });
         }
         report::write(&report, &mut outputs)?;
@@ -105,11 +124,7 @@ impl Options {
         {
             return refuse(console, &path, &error);
         }
-        Ok(Ok(match report.verdict {
-            Verdict::Clean => exit::CLEAN,
-            Verdict::Race => exit::RACES,
-            Verdict::Inconclusive => exit::INCONCLUSIVE,
-        }))
+        Ok(Ok(()))
     }
 }
 
@@ -118,7 +133,7 @@ pub(super) fn read(path: &Path) -> Result<SourceFile, Diagnostic> {
     SourceFile::read(path).map_err(|error| Diagnostic::error(error.to_string()))
 }
 
-fn refuse(console: &mut Console<'_>, path: &Path, error: &io::Error) -> io::Result<Result<u8, u8>> {
+fn refuse(console: &mut Console<'_>, path: &Path, error: &io::Error) -> io::Result<Result<(), u8>> {
     let error = Diagnostic::error(format!("cannot write `{}`: {error}", path.display()));
     console.refuse(&[error]).map(Err)
 }

@@ -20,7 +20,7 @@ pub(super) fn run(
     parts: &dyn Parts,
 ) -> io::Result<u8> {
     let dumps: Vec<_> = args.dump.iter().map(|dump| dump_target(dump)).collect();
-    let taken = options.on_standard_output().filter(|format| *format != FormatArg::Text);
+    let taken = options.pathless().filter(|format| *format != FormatArg::Text);
     let dumped = dumps.iter().find(|(_, path)| path.is_none());
     if let (Some(format), Some((name, _))) = (taken, dumped) {
         let message =
@@ -141,7 +141,7 @@ fn command(args: &RunArgs) -> String {
 }
 
 /// Quotes a word for a POSIX shell if it needs that.
-fn quote(word: &str) -> String {
+pub(super) fn quote(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./,:=@+%".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
         return word.to_owned();

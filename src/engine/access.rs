@@ -65,7 +65,9 @@ impl Core {
         };
         let Some(entry) = self.entry(record, path) else { return };
         let strong = access.order.is_strong();
-        let whole = !strong && ranks.len() as u32 == record.mask().count_ones();
+        // What meets an operation of the host goes word by word.
+        let whole =
+            !strong && ranks.len() as u32 == record.mask().count_ones() && !self.host.meets(record, access);
         let left = if whole { self.quiet(access, record, &entry) } else { None };
         if left == Some(false) && (!access.writes() || self.locations.is_empty()) {
             return;
@@ -434,6 +436,7 @@ impl Core {
         if place.is_shared() && place.block != entry.block {
             return self.peer_word(word, key, stroke, place);
         }
+        self.against_host(word, key, &entry);
         let Some(block) = self.blocks.get_mut(entry.block) else { return };
         let shadow = if place.is_shared() { &mut block.shared } else { &mut self.global };
         let view = View { warps: &block.warps, observations: &block.observations };

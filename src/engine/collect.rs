@@ -52,6 +52,22 @@ impl Group {
             self.conflict = other.conflict;
         }
     }
+
+    fn finding(&self) -> Finding {
+        let conflict = &self.conflict;
+        Finding {
+            rule: conflict.rule,
+            severity: conflict.severity,
+            kind: conflict.kind,
+            relation: conflict.relation,
+            witnesses: conflict.witnesses.to_vec(),
+            count: self.count,
+            addresses: self.addresses.len() as u64 + self.more_addresses,
+            range: self.range,
+            missing: conflict.missing.clone(),
+            doubtful: self.doubtful,
+        }
+    }
 }
 
 /// Different addresses of a group are counted exactly up to here.
@@ -70,6 +86,8 @@ pub(super) struct Collector {
     same_value: Vec<(Word, Conflict)>,
     same_value_seen: FxHashMap<(GroupKey, Word), usize>,
     contested: FxHashSet<Word>,
+    /// Groups that were told of: their numbers and counts.
+    told: FxHashMap<GroupKey, (u32, u64)>,
 }
 
 impl Collector {
@@ -147,19 +165,25 @@ impl Collector {
     pub(super) fn finish(self) -> Vec<Finding> {
         let mut groups: Vec<_> = self.groups.into_iter().collect();
         groups.sort_by_key(|(key, _)| *key);
-        let findings = groups.into_iter().map(|(_, group)| Finding {
-            rule: group.conflict.rule,
-            severity: group.conflict.severity,
-            kind: group.conflict.kind,
-            relation: group.conflict.relation,
-            witnesses: group.conflict.witnesses.to_vec(),
-            count: group.count,
-            addresses: group.addresses.len() as u64 + group.more_addresses,
-            range: group.range,
-            missing: group.conflict.missing,
-            doubtful: group.doubtful,
-        });
-        findings.collect()
+        groups.into_iter().map(|(_, group)| group.finding()).collect()
+    }
+
+    /// Findings that were not told of before, with their numbers; with `changes` also those that have grown.
+    pub(super) fn news(&mut self, changes: bool) -> Vec<(u32, Finding)> {
+        let is_new = |(key, group): &(&GroupKey, &Group)| match self.told.get(key) {
+            Some((_, count)) => changes && *count != group.count,
+            None => true,
+        };
+        let mut new: Vec<_> = self.groups.iter().filter(is_new).collect();
+        new.sort_by_key(|(key, _)| **key);
+        let mut news = Vec::new();
+        for (key, group) in new {
+            let next = u32::try_from(self.told.len()).unwrap_or(u32::MAX);
+            let told = self.told.entry(*key).or_insert((next, 0));
+            told.1 = group.count;
+            news.push((told.0, group.finding()));
+        }
+        news
     }
 }
 

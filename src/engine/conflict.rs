@@ -2,7 +2,6 @@
 
 use smallvec::SmallVec;
 
-use super::Launch;
 use super::access::Stroke;
 use super::clock::{Know, Phases};
 use super::collect::Collector;
@@ -13,16 +12,16 @@ use super::publish::Party;
 use super::shadow::{Cell, Entry, Key, Path, Shadow};
 use super::sync::{Locations, is_wide};
 use super::thread::View;
+use super::{Launch, Sites};
 use crate::abi::Tagged;
 use crate::event::{Geometry, Place};
 use crate::finding::{AccessClass, ThreadId, Witness};
-use crate::instrument::SiteTable;
 use crate::isa::Scope;
 
 /// What all accesses are judged with.
 #[derive(Clone, Copy)]
 pub(super) struct Shared<'s> {
-    pub(super) sites: &'s SiteTable,
+    pub(super) sites: &'s Sites,
     pub(super) launches: &'s [Launch],
     pub(super) locations: &'s Locations,
     pub(super) copies: &'s Copies,

@@ -4,7 +4,6 @@ use std::cell::RefCell;
 
 use rustc_hash::FxHashMap;
 
-use super::Launch;
 use super::clock::{Clock, Time};
 use super::collect::Conflict;
 use super::conflict::{Viewer, includes};
@@ -13,15 +12,16 @@ use super::publish::{self, Party};
 use super::shadow::{Entry, Key, Path, WORD};
 use super::sync::Locations;
 use super::thread::{View, Warp};
+use super::{Launch, Sites};
 use crate::abi::lanes;
 use crate::diag::Severity;
 use crate::event::{Geometry, Place};
 use crate::finding::{AccessClass, Kind, Missing, Pending, Relation, Rule, ThreadId, Witness};
-use crate::instrument::{SiteId, SiteTable};
+use crate::instrument::SiteId;
 
 /// What judging needs to know.
 pub(super) struct Judge<'j> {
-    pub(super) sites: &'j SiteTable,
+    pub(super) sites: &'j Sites,
     pub(super) launches: &'j [Launch],
     pub(super) locations: &'j Locations,
     /// The block of the later access.

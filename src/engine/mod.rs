@@ -17,6 +17,8 @@
 //! | `conflict` | an access against the shadow: conflict, causality order, morally strong, proxies |
 //! | `judge` | which rule and severity a race gets |
 //! | `publish` | which half of a publication is wanting |
+//! | `streams` | the order of launches, copies and the host: streams, events, waiting |
+//! | `host` | copies and the like against launches and each other |
 //!
 //! Forced `fence.sc` order: if a read that precedes fence F2 in base causality observed a write that fence F1 precedes, and
 //! the fences are morally strong, then F1 comes before F2, since the other way round would violate the causality axiom.
@@ -58,6 +60,7 @@ mod collect;
 mod conflict;
 mod copies;
 mod gather;
+mod host;
 mod judge;
 mod mbarrier;
 mod misuse;
@@ -65,6 +68,7 @@ mod publish;
 mod quiet;
 mod shadow;
 mod stands;
+mod streams;
 mod sync;
 mod thread;
 
@@ -73,11 +77,13 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::abi::{DecodeError, Unit};
-use crate::backend::{LaunchEnd, LaunchInfo, Plan, Region, Sink};
+use crate::backend::{self, LaunchEnd, LaunchInfo, Plan, Region, Sink};
 use crate::event::{ByBlock, Event, Geometry, Handler, Orderer};
 use crate::finding::{Finding, ThreadId};
-use crate::instrument::{SiteId, SiteKind, SiteTable};
+use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
 use crate::isa::{Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, Mbarrier, ProxyFence, Tile};
+pub use host::HostAccess;
+pub use streams::{Moment, Ordered, StreamId, Streams};
 
 /// What the analysis of a run gave.
 #[derive(Debug, Default)]
@@ -111,15 +117,28 @@ pub struct LaunchReport {
 #[derive(Clone, Debug)]
 struct Launch {
     geometry: Geometry,
-    /// Launches that end before this one starts.
-    after: Vec<bool>,
+    /// Earlier launches and operations of the host that may not have ended when this one starts, sorted.
+    open: Vec<u32>,
+    /// All before this one have ended when it starts, and when any later one does.
+    oldest: u32,
     dynamic_shared: u32,
 }
 
 impl Launch {
     /// Whether an earlier one ends before this one starts.
     fn follows(&self, earlier: u32) -> bool {
-        self.after.get(earlier as usize).copied().unwrap_or(false)
+        self.open.is_empty() || self.open.binary_search(&earlier).is_err()
+    }
+}
+
+/// The sites of all modules.
+#[derive(Debug, Default)]
+struct Sites(Vec<Arc<SiteTable>>);
+
+impl Sites {
+    fn get(&self, id: SiteId) -> Option<&Site> {
+        let at = self.0.partition_point(|table| table.first() <= id.0).checked_sub(1)?;
+        self.0.get(at)?.get(id)
     }
 }
 
@@ -129,12 +148,65 @@ pub struct Engine {
     orderer: Orderer,
     core: Core,
     launches: Vec<LaunchReport>,
+    /// Launches are reported on.
+    keeps: bool,
 }
 
 impl Engine {
     /// An engine for runs of this plan.
     pub fn new(sites: Arc<SiteTable>, plan: &Plan) -> Self {
-        Self { orderer: Orderer::new(&sites), core: Core::new(sites, plan), launches: Vec::new() }
+        let mut engine =
+            Self { orderer: Orderer::new(&sites), core: Core::new(), launches: Vec::new(), keeps: true };
+        engine.core.add_sites(sites);
+        engine.core.launches = launches(plan);
+        engine
+    }
+
+    /// An engine that learns of modules and launches as they come. It keeps no `LaunchReport`.
+    pub fn open() -> Self {
+        let orderer = Orderer::new(&SiteTable::default());
+        Self { orderer, core: Core::new(), launches: Vec::new(), keeps: false }
+    }
+
+    /// The number that the first site of the next module has to have.
+    pub fn next_site(&self) -> u32 {
+        u32::try_from(self.core.roles.len()).unwrap_or(u32::MAX)
+    }
+
+    /// Adds a module.
+    pub fn add_module(&mut self, sites: Arc<SiteTable>) {
+        self.orderer.add(&sites);
+        self.core.add_sites(sites);
+    }
+
+    /// Adds the launch that runs next, as number `order.index`.
+    pub fn add_launch(&mut self, launch: &backend::Launch, order: Ordered) {
+        self.core.add_launch(Geometry::of(launch), launch.shared, order);
+    }
+
+    /// Takes what an operation of the host, such as a copy, does to memory. `site` stands for its kind.
+    pub fn host_operation(&mut self, site: SiteId, accesses: &[HostAccess], order: Ordered) {
+        let index = order.index;
+        self.core.add_launch(Geometry::new(1), 0, order);
+        self.core.begin(index);
+        self.core.host_operation(site, accesses);
+        self.core.end(false);
+    }
+
+    /// Findings since the last call, each with a number that stays its own: new ones and, if `changes`, those that have
+    /// grown.
+    pub fn news(&mut self, changes: bool) -> Vec<(u32, Finding)> {
+        self.core.collector.news(changes)
+    }
+
+    /// The shared variables of the last launch.
+    pub fn shared_variables(&mut self) -> Vec<Region> {
+        std::mem::take(&mut self.core.shared_variables)
+    }
+
+    /// Strong operations whose order could not be told, accesses that were forgotten, and damage in the records, so far.
+    pub fn shortcomings(&self) -> (u64, u64, Option<DecodeError>) {
+        (self.orderer.degraded(), self.core.lost, self.orderer.damaged())
     }
 
     /// Ends the analysis.
@@ -153,6 +225,9 @@ impl Sink for Engine {
     fn begin(&mut self, info: &LaunchInfo) {
         let geometry = self.core.begin(info.index);
         self.orderer.begin(geometry);
+        if !self.keeps {
+            return;
+        }
         let regions = info.regions.clone();
         self.launches.push(LaunchReport { index: info.index, regions, ..LaunchReport::default() });
     }
@@ -187,7 +262,7 @@ enum Role {
 
 #[derive(Debug)]
 struct Core {
-    sites: Arc<SiteTable>,
+    sites: Sites,
     roles: Vec<Role>,
     launches: Vec<Launch>,
     current: u32,
@@ -208,25 +283,16 @@ struct Core {
     explained: judge::Explained,
     /// Entries of the shadow that were lost although they mattered.
     lost: u64,
+    /// What the host has copied and set.
+    host: host::Host,
 }
 
 impl Core {
-    fn new(sites: Arc<SiteTable>, plan: &Plan) -> Self {
-        let roles = sites.sites().iter().map(|site| match &site.kind {
-            SiteKind::Access(access) => Role::Access(*access),
-            SiteKind::Fence(fence) => Role::Fence(*fence),
-            SiteKind::AsyncCopy(copy) => Role::Copy(*copy),
-            SiteKind::Mbarrier(mbarrier) => Role::Mbarrier(*mbarrier),
-            SiteKind::Group(group) => Role::Group(*group),
-            SiteKind::ProxyFence(fence) => Role::ProxyFence(*fence),
-            SiteKind::Fill(fill) => Role::Fill(*fill),
-            SiteKind::Tile(tile) => Role::Tile(*tile),
-            _ => Role::Other,
-        });
+    fn new() -> Self {
         Self {
-            roles: roles.collect(),
-            sites,
-            launches: launches(plan),
+            roles: Vec::new(),
+            sites: Sites::default(),
+            launches: Vec::new(),
             current: 0,
             geometry: Geometry::new(1),
             blocks: ByBlock::default(),
@@ -241,7 +307,34 @@ impl Core {
             events: 0,
             explained: judge::Explained::default(),
             lost: 0,
+            host: host::Host::default(),
         }
+    }
+
+    /// Adds the sites of a module, whose numbers follow those that are known.
+    fn add_sites(&mut self, sites: Arc<SiteTable>) {
+        self.roles.extend(sites.sites().iter().map(|site| match &site.kind {
+            SiteKind::Access(access) => Role::Access(*access),
+            SiteKind::Fence(fence) => Role::Fence(*fence),
+            SiteKind::AsyncCopy(copy) => Role::Copy(*copy),
+            SiteKind::Mbarrier(mbarrier) => Role::Mbarrier(*mbarrier),
+            SiteKind::Group(group) => Role::Group(*group),
+            SiteKind::ProxyFence(fence) => Role::ProxyFence(*fence),
+            SiteKind::Fill(fill) => Role::Fill(*fill),
+            SiteKind::Tile(tile) => Role::Tile(*tile),
+            _ => Role::Other,
+        }));
+        self.sites.0.push(sites);
+    }
+
+    fn add_launch(&mut self, geometry: Geometry, dynamic_shared: u32, order: Ordered) {
+        let Ordered { index, open, oldest } = order;
+        debug_assert_eq!(index as usize, self.launches.len());
+        // Only the one that runs is asked what it follows.
+        if let Some(before) = self.launches.last_mut() {
+            before.open = Vec::new();
+        }
+        self.launches.push(Launch { geometry, open, oldest, dynamic_shared });
     }
 
     fn begin(&mut self, index: u32) -> Geometry {
@@ -253,12 +346,12 @@ impl Core {
         self.clusters.clear();
         self.ended.clear();
         // Accesses of finished launches matter only while a launch unordered with them may follow.
-        let later = self.launches.get(index as usize..).unwrap_or(&[]);
-        if later.iter().all(|launch| launch.after.get(..index as usize).is_some_and(|a| a.iter().all(|x| *x)))
-        {
+        let launch = self.launches.get(index as usize);
+        if launch.is_none_or(|launch| launch.oldest >= index) {
             self.global.clear();
         }
-        self.geometry = self.launches.get(index as usize).map_or(Geometry::new(1), |launch| launch.geometry);
+        self.host.begin(launch);
+        self.geometry = launch.map_or(Geometry::new(1), |launch| launch.geometry);
         self.geometry
     }
 
@@ -423,16 +516,24 @@ impl Core {
 fn launches(plan: &Plan) -> Vec<Launch> {
     let mut launches: Vec<Launch> = Vec::new();
     for (index, launch) in plan.launches.iter().enumerate() {
-        let mut after = vec![false; plan.launches.len()];
+        let mut open = vec![true; index];
         for (earlier, other) in plan.launches.iter().enumerate().take(index) {
             if other.stream == launch.stream || launch.after.contains(&earlier) {
-                after[earlier] = true;
-                let through: Vec<bool> =
-                    launches.get(earlier).map(|l: &Launch| l.after.clone()).unwrap_or_default();
-                after.iter_mut().zip(through).for_each(|(own, theirs)| *own |= theirs);
+                let through = launches.get(earlier);
+                let ended = |at: usize| {
+                    at == earlier || (at < earlier && through.is_some_and(|launch| launch.follows(at as u32)))
+                };
+                open.iter_mut().enumerate().for_each(|(at, open)| *open &= !ended(at));
             }
         }
-        launches.push(Launch { geometry: Geometry::of(launch), after, dynamic_shared: launch.shared });
+        let open = (0..).zip(open).filter(|(_, open)| *open).map(|(at, _)| at).collect();
+        let geometry = Geometry::of(launch);
+        launches.push(Launch { geometry, open, oldest: 0, dynamic_shared: launch.shared });
+    }
+    let mut oldest = u32::MAX;
+    for launch in launches.iter_mut().rev() {
+        oldest = launch.open.first().map_or(oldest, |first| oldest.min(*first));
+        launch.oldest = oldest;
     }
     launches
 }

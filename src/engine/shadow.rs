@@ -425,6 +425,44 @@ impl Shadow {
         })
     }
 
+    /// What is known of the words from `start` to `end`, with their addresses; but for quiet ones that no launch has accessed
+    /// which is asked for.
+    pub(super) fn look(
+        &self,
+        start: u64,
+        end: u64,
+        asked: impl Fn(u32) -> bool,
+        mut see: impl FnMut(u64, &Cell),
+    ) {
+        // Words side by side mostly refer to the same.
+        let mut left_out = None;
+        for page in start / PAGE_BYTES..end.div_ceil(PAGE_BYTES) {
+            let Some(leaf) = self.index.get(&page).and_then(|at| self.leaves.get(*at as usize)) else {
+                continue;
+            };
+            let first = (start / WORD).max(leaf.base) - leaf.base;
+            let last = (end.div_ceil(WORD) - leaf.base).min(WORDS as u64);
+            for index in first as usize..last as usize {
+                let address = (leaf.base + index as u64) * WORD;
+                if leaf.quiet.is_loud(index) {
+                    if let Some(cells) = &leaf.cells {
+                        see(address, &cells[index]);
+                    }
+                    continue;
+                }
+                let word = leaf.quiet.word(index);
+                if left_out == Some(word) {
+                    continue;
+                }
+                if self.quiet.is_of(word, &asked) {
+                    see(address, &self.quiet.look(&leaf.quiet, address / WORD));
+                } else {
+                    left_out = Some(word);
+                }
+            }
+        }
+    }
+
     /// Forgets everything.
     pub(super) fn clear(&mut self) {
         *self = Self::default();

@@ -91,7 +91,7 @@ impl Told<'_, '_> {
                 _ => format!("unsynchronised publication of {on}"),
             },
             Rule::R006 => match self.finding.relation {
-                Relation::Host => format!("data race on {on} between the host and a kernel"),
+                Relation::Host => format!("data race on {on} between {}", self.hosts()),
                 _ => format!("data race on {on} between launches"),
             },
             Rule::R007 => format!("atomic and plain access to {on} race"),
@@ -312,16 +312,29 @@ impl Told<'_, '_> {
         if what == Some(Instead::Plain) && strong { Some(Instead::NarrowScope) } else { what }
     }
 
+    /// "`cuMemcpyDtoHAsync` and a launch"
+    fn hosts(&self) -> String {
+        let name = |witness: Option<&Witness>| match witness.and_then(|w| self.context.call(w)) {
+            Some(call) => format!("`{call}`"),
+            None => "a launch".into(),
+        };
+        format!("{} and {}", name(self.first()), name(self.last()))
+    }
+
     fn streams(&self) -> String {
         let name = |witness: Option<&Witness>| {
             let Some(witness) = witness else { return "another launch".to_owned() };
             let stream = self.context.launch(witness.thread).map_or(0, |launch| launch.stream);
-            format!("launch #{} in stream {stream}", witness.thread.launch)
+            let what = if witness.is_host() { "operation" } else { "launch" };
+            format!("{what} #{} in stream {stream}", witness.thread.launch)
         };
-        if self.finding.relation == Relation::Host {
-            return "the host does not wait for the kernel".into();
+        let (first, last) = (name(self.first()), name(self.last()));
+        match self.finding.relation {
+            Relation::Host => {
+                format!("{first} and {last} are not ordered by an event, nor does the host wait between them")
+            }
+            _ => format!("{first} and {last} are not ordered by an event"),
         }
-        format!("{} and {} are not ordered by an event", name(self.first()), name(self.last()))
     }
 
     /// The scope that holds both threads.
@@ -440,7 +453,7 @@ impl Told<'_, '_> {
 
     fn ordered_launches(&self) -> String {
         match self.finding.relation {
-            Relation::Host => "synchronise with the stream before the host touches the memory".into(),
+            Relation::Host => "record an event behind (1) and let the stream of (2) wait for it, let the host wait between them, or use one stream".into(),
             _ => "record an event behind the first launch and let the second stream wait for it, or use one stream".into(),
         }
     }

@@ -19,7 +19,7 @@ impl Told<'_, '_> {
 
     /// The wait as it stands, or with another number of groups.
     fn wait_op(&self, wait: SiteId, groups: Option<u32>) -> String {
-        let Some(site) = self.context.program.sites.get(wait) else { return "the wait".into() };
+        let Some((_, site)) = self.context.instruction(wait) else { return "the wait".into() };
         let groups = groups.or(match site.kind {
             SiteKind::Group(GroupOp::Wait { pending, .. }) => Some(pending),
             _ => None,

@@ -20,10 +20,10 @@ pub(super) fn fingerprint(finding: &Finding, context: &Context<'_>, object: Opti
 
 /// The source line of an access, else its PTX line, with blanks made even.
 fn line(context: &Context<'_>, witness: &Witness) -> String {
-    let Some(site) = context.site(witness) else { return String::new() };
+    let Some(site) = context.site(witness) else { return context.call(witness).unwrap_or("").to_owned() };
     let frames = site.loc.as_deref().map(frames).unwrap_or_default();
     let source = user_frame(&frames).and_then(|frame| context.sources.line(frame));
-    let text = source.unwrap_or_else(|| context.program.source.slice(site.span).to_owned());
+    let text = source.unwrap_or_else(|| context.slice(site).to_owned());
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

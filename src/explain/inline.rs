@@ -22,7 +22,8 @@ pub(super) fn allowed(rule: Rule, accesses: &[AccessFacts], context: &Context<'_
                 return Some(Inline { at: Frame { file, line: at.line, column: at.column }, reason });
             }
         }
-        let ptx = context.program.source;
+        let mut texts = context.programs.iter().map(|program| program.source);
+        let Some(ptx) = texts.find(|ptx| ptx.path().to_string_lossy() == access.ptx.file) else { continue };
         let line = ptx.line_span(access.ptx.line).map_or("", |span| ptx.slice(span));
         if let Some(reason) = allows(line, rule) {
             return Some(Inline { at: access.ptx.clone(), reason });

@@ -19,8 +19,9 @@ use crate::abi::Tagged;
 use crate::backend::{Launch, Plan, Program, Region};
 use crate::diag::{Diagnostic, Place, Severity};
 use crate::finding::{AccessClass, Finding, Kind, Relation, Rule, ThreadId, Witness};
-use crate::instrument::{Site, SiteKind};
+use crate::instrument::{Site, SiteId, SiteKind};
 use crate::isa::{Marking, MbarrierOp, Order, Scope};
+use crate::span::SourceFile;
 pub use inline::Inline;
 pub use labels::again;
 use names::demangle;
@@ -40,12 +41,14 @@ pub struct Memory {
 /// What a finding is explained with.
 #[derive(Clone, Copy, Debug)]
 pub struct Context<'c> {
-    /// The program.
-    pub program: Program<'c>,
+    /// The modules of the program.
+    pub programs: &'c [Program<'c>],
     /// What was launched.
     pub plan: &'c Plan,
     /// Memory of each launch.
     pub memory: &'c [Memory],
+    /// Memory that all launches see; of those that overlap, the last is meant.
+    pub regions: &'c [Region],
     /// Source files.
     pub sources: &'c Sources,
     /// The command that shows the finding again.
@@ -142,8 +145,28 @@ pub struct AccessFacts {
 }
 
 impl Context<'_> {
+    /// The module of a site, and the site.
+    fn instruction(&self, site: SiteId) -> Option<(Program<'_>, &Site)> {
+        self.programs.iter().find_map(|program| Some((*program, program.sites.get(site)?)))
+    }
+
     fn site(&self, witness: &Witness) -> Option<&Site> {
-        self.program.sites.get(witness.site)
+        self.instruction(witness.site).map(|(_, site)| site)
+    }
+
+    /// The text of a site's module.
+    fn text(&self, site: &Site) -> Option<&SourceFile> {
+        self.instruction(site.id).map(|(program, _)| program.source)
+    }
+
+    /// The text of a site's instruction.
+    fn slice(&self, site: &Site) -> &str {
+        self.text(site).map_or("", |source| source.slice(site.span))
+    }
+
+    /// "`cuMemcpyDtoHAsync`", if it is the host.
+    fn call(&self, witness: &Witness) -> Option<&str> {
+        witness.is_host().then(|| self.launch(witness.thread).map_or("", |launch| &launch.kernel))
     }
 
     fn launch(&self, thread: ThreadId) -> Option<&Launch> {
@@ -165,9 +188,11 @@ impl Context<'_> {
     }
 
     fn frame(&self, site: &Site) -> Frame {
-        let at = self.program.source.line_col(site.span.start);
-        let file = self.program.source.path().to_string_lossy().into_owned();
-        Frame { file, line: at.line, column: at.column }
+        let Some(source) = self.text(site) else {
+            return Frame { file: String::new(), line: 0, column: 0 };
+        };
+        let at = source.line_col(site.span.start);
+        Frame { file: source.path().to_string_lossy().into_owned(), line: at.line, column: at.column }
     }
 
     fn facts(&self, witness: &Witness) -> AccessFacts {
@@ -176,12 +201,15 @@ impl Context<'_> {
         let launch = self.launch(thread);
         let (warp, lane) = (u32::from(thread.warp), u32::from(thread.lane));
         AccessFacts {
-            op: site.map_or_else(String::new, |site| site.opcode.to_string()),
+            op: match self.call(witness) {
+                Some(call) => call.to_owned(),
+                None => site.map_or_else(String::new, |site| site.opcode.to_string()),
+            },
             access: action(site, witness.class).into(),
             order: site.and_then(order_of).map(|(order, _)| order.name().into()),
             scope: site.and_then(order_of).and_then(|(_, scope)| scope).map(|scope| scope.name().into()),
-            width: if site.is_some_and(touches) { witness.bytes.into() } else { 0 },
-            kernel: launch.map_or_else(String::new, |launch| launch.kernel.clone()),
+            width: if witness.is_host() || site.is_some_and(touches) { witness.bytes.into() } else { 0 },
+            kernel: launch.filter(|_| !witness.is_host()).map_or_else(String::new, |l| l.kernel.clone()),
             block: self.block_index(thread),
             thread: launch.map_or([warp * 32 + lane, 0, 0], |launch| launch.thread_index(warp, lane)),
             warp,
@@ -200,7 +228,9 @@ impl Context<'_> {
         let regions = memory.map(|m| if tagged.is_shared() { &m.shared } else { &m.global });
         let at = tagged.address();
         let base = |region: &Region| Tagged(region.base).address();
-        let region = regions.into_iter().flatten().find(|r| at >= base(r) && at - base(r) < r.bytes);
+        let holds = |r: &&Region| at >= base(r) && at - base(r) < r.bytes;
+        let everywhere = || self.regions.iter().rev().filter(|_| !tagged.is_shared()).find(holds);
+        let region = regions.into_iter().flatten().find(holds).or_else(everywhere);
         let bytes = u64::from(witness.bytes);
         let Some(region) = region else {
             // A variable of a device function is not announced; its instruction may name it all the same.
@@ -233,7 +263,7 @@ impl Context<'_> {
 
     /// The variable that an instruction's address names.
     fn symbol(&self, site: &Site) -> Option<&str> {
-        let text = self.program.source.slice(site.span);
+        let text = self.slice(site);
         let inside = text.split_once('[')?.1;
         let name = inside.split([']', '+', '-', ',']).next()?.trim();
         (!name.is_empty() && !name.starts_with('%')).then_some(name)
@@ -315,13 +345,14 @@ pub fn explain(finding: &Finding, context: &Context<'_>) -> Explained {
         access.place = labels::place(access, context.sources);
     }
     let spans = finding.witnesses.iter().map(|witness| {
-        let span = instruction(context, context.site(witness)?);
-        Some(Place::Text { file: context.program.source.clone(), span })
+        let site = context.site(witness)?;
+        Some(Place::Text { file: context.text(site)?.clone(), span: instruction(context, site) })
     });
     let labels = labels::labels(&accesses, &spans.collect::<Vec<_>>(), context.sources);
     let last = finding.witnesses.last();
     // S rules are about instructions; only accesses have an address.
-    let touched = finding.witnesses.iter().rev().find(|witness| context.site(witness).is_some_and(touches));
+    let is_access = |w: &&Witness| w.is_host() || context.site(w).is_some_and(touches);
+    let touched = finding.witnesses.iter().rev().find(is_access);
     let address = touched.map(|last| {
         // The overlap of two accesses begins where the later one does.
         let same_space = |w: &&Witness| Tagged(w.address).is_shared() == Tagged(last.address).is_shared();
@@ -334,7 +365,8 @@ pub fn explain(finding: &Finding, context: &Context<'_>) -> Explained {
     });
     let object = smaller.zip(address).map(|(witness, address)| context.object(&witness, address));
     let space = address.map(|address| if Tagged(address).is_shared() { "shared" } else { "global" });
-    let launch = last.map_or(0, |witness| witness.thread.launch);
+    let of_kernel = finding.witnesses.iter().rev().find(|witness| !witness.is_host());
+    let launch = of_kernel.or(last).map_or(0, |witness| witness.thread.launch);
     let told = advice::Told { finding, context, object: object.as_ref(), space };
     let (missing, help) = (told.missing(), told.help());
     let mut explained = Explained {
@@ -396,7 +428,15 @@ fn notes(
         }
         notes.push(note);
     }
-    if let Some(launch) = context.plan.launches.get(explained.launch as usize) {
+    let hosts = finding.witnesses.iter().enumerate().filter_map(|(i, w)| Some((i, w, context.call(w)?)));
+    for (index, witness, call) in hosts {
+        let stream = context.launch(witness.thread).map_or(0, |launch| launch.stream);
+        let (number, does) = (witness.thread.launch, action(None, witness.class));
+        notes.push(format!("({}) is `{call}`, operation #{number} in stream {stream}: a {does}", index + 1));
+    }
+    let of_kernel = finding.witnesses.iter().any(|witness| !witness.is_host());
+    let launch = context.plan.launches.get(explained.launch as usize).filter(|_| of_kernel);
+    if let Some(launch) = launch {
         let (grid, block) = (show(launch.grid), show(launch.block));
         let kernel = demangle(&launch.kernel).full;
         notes.push(format!("kernel `{kernel}`, launch #{}, grid {grid} block {block}", explained.launch));
@@ -417,7 +457,7 @@ fn notes(
 
 /// The instruction without its `;`.
 fn instruction(context: &Context<'_>, site: &Site) -> crate::span::Span {
-    let text = context.program.source.slice(site.span).trim_end_matches([';', ' ', '\t']);
+    let text = context.slice(site).trim_end_matches([';', ' ', '\t']);
     let start = site.span.start as usize;
     // A guard or vector operand may run over lines; one line is enough to point at.
     let line = text.lines().next().unwrap_or(text).trim_end();

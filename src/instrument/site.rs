@@ -3,6 +3,8 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use super::reach::each_name;
 use crate::abi::Payload;
 use crate::isa::{
@@ -14,7 +16,7 @@ use crate::ptx::{Line, LineTable, Place, SourceLoc};
 use crate::span::Span;
 
 /// Number of a site in its table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct SiteId(pub u32);
 
 /// What a site logs.
@@ -150,6 +152,8 @@ pub struct Unlogged {
 /// All sites of a module in text order.
 #[derive(Clone, Debug, Default)]
 pub struct SiteTable {
+    /// The number of the first site.
+    first: u32,
     sites: Vec<Site>,
     unlogged: Vec<Unlogged>,
     /// The starts of the instructions with a site, which come in the order of the text.
@@ -161,8 +165,13 @@ pub struct SiteTable {
 impl SiteTable {
     /// Numbers the sites of a module.
     pub fn new(module: &Module<'_>) -> Self {
+        Self::numbered(module, 0)
+    }
+
+    /// Numbers the sites of a module from `first` on, for a program of several modules.
+    pub fn numbered(module: &Module<'_>, first: u32) -> Self {
         let lines = LineTable::new(module);
-        let mut table = Self::default();
+        let mut table = Self { first, ..Self::default() };
         let mut opcodes = rustc_hash::FxHashMap::default();
         let mut module_shared = SharedByName::default();
         for variable in module.variables().filter(|v| v.space == VarSpace::Shared) {
@@ -193,7 +202,17 @@ impl SiteTable {
 
     /// The site of this number.
     pub fn get(&self, id: SiteId) -> Option<&Site> {
-        self.sites.get(id.0 as usize)
+        self.sites.get(id.0.checked_sub(self.first)? as usize)
+    }
+
+    /// The number of the first site.
+    pub fn first(&self) -> u32 {
+        self.first
+    }
+
+    /// The number behind that of the last site.
+    pub fn end(&self) -> u32 {
+        self.first.saturating_add(u32::try_from(self.sites.len()).unwrap_or(u32::MAX))
     }
 
     /// The site of the instruction that starts at this byte of the text.
@@ -321,7 +340,7 @@ impl<'a> Walk<'_, 'a> {
 
     /// The last site is found by where it starts.
     fn index(&mut self, start: u32) {
-        let id = SiteId(u32::try_from(self.table.sites.len().saturating_sub(1)).unwrap_or(u32::MAX));
+        let id = SiteId(self.table.end().saturating_sub(1));
         self.table.by_start.push((start, id));
     }
 
@@ -389,7 +408,7 @@ impl<'a> Walk<'_, 'a> {
     }
 
     fn push(&mut self, kind: SiteKind, opcode: Arc<str>, span: Span) {
-        let id = SiteId(u32::try_from(self.table.sites.len()).unwrap_or(u32::MAX));
+        let id = SiteId(self.table.end());
         let (function, loc) = (self.name.clone(), self.loc());
         self.table.sites.push(Site { id, kind, function, opcode, span, loc });
     }

@@ -96,6 +96,10 @@ pub enum Reason {
     DegradedOrder,
     /// The driver or the device refused to go on.
     Device,
+    /// The program called what the wrapper does not provide.
+    UnsupportedCall,
+    /// Nothing was launched, so nothing was checked.
+    NoLaunch,
 }
 
 impl Reason {
@@ -122,6 +126,8 @@ impl Reason {
             Self::Fault => "fault",
             Self::DegradedOrder => "degraded-order",
             Self::Device => "device",
+            Self::UnsupportedCall => "unsupported-call",
+            Self::NoLaunch => "no-launch",
         }
     }
 }

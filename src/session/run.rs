@@ -217,9 +217,10 @@ fn explained(found: &Found, request: &Request, job: &Job<'_>, backend: &str, sch
         _ => format!("{} --backend {backend} --seed {}", request.command, found.seed),
     };
     let context = Context {
-        program: job.program,
+        programs: &[job.program],
         plan: job.plan,
         memory: &found.memory,
+        regions: &[],
         sources: job.sources,
         replay: &replay,
         schedules: (schedules > 1).then_some((found.schedules, schedules)),

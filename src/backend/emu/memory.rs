@@ -1,6 +1,8 @@
 //! Global and constant memory: separate allocations with gaps between them, so that every access is checked against
 //! one of them. The address space is the generic one; the windows of the other spaces are the constants below.
 
+use std::collections::BTreeMap;
+
 use crate::backend::{FaultKind, Region};
 
 /// First address of global memory.
@@ -57,6 +59,8 @@ pub(super) struct Memory {
     next_const: u64,
     next_runtime: u64,
     last: usize,
+    /// What the host has given back: sizes and names by base.
+    gone: BTreeMap<u64, (u64, String)>,
 }
 
 impl Default for Memory {
@@ -67,6 +71,7 @@ impl Default for Memory {
             next_const: CONST_BASE,
             next_runtime: RUNTIME_BASE,
             last: 0,
+            gone: BTreeMap::new(),
         }
     }
 }
@@ -99,6 +104,53 @@ impl Memory {
         let at = self.allocations.partition_point(|a| a.base < base);
         self.allocations.insert(at, allocation);
         base
+    }
+
+    /// Adds an allocation at an address; tells whether there was room.
+    pub(super) fn allocate_at(&mut self, base: u64, name: String, data: Vec<u8>) -> bool {
+        let Some(end) = base.checked_add(data.len() as u64) else { return false };
+        let at = self.allocations.partition_point(|a| a.base < base);
+        let reaches = |a: &Allocation| a.base + a.data.len() as u64 > base;
+        let taken = at.checked_sub(1).and_then(|at| self.allocations.get(at)).is_some_and(reaches)
+            || self.allocations.get(at).is_some_and(|a| a.base < end);
+        if !taken {
+            self.forget(base);
+            self.allocations.insert(at, Allocation { base, data, name, element: 1, kind: Kind::Buffer });
+        }
+        !taken
+    }
+
+    /// Ends the allocation that starts here, and tells its size.
+    pub(super) fn remove(&mut self, base: u64) -> Option<u64> {
+        let at = self.allocations.binary_search_by_key(&base, |a| a.base).ok()?;
+        let Allocation { data, name, .. } = self.allocations.remove(at);
+        let bytes = data.len() as u64;
+        self.gone.insert(base, (bytes, name));
+        Some(bytes)
+    }
+
+    /// No longer tells of what began here.
+    pub(super) fn forget(&mut self, base: u64) {
+        self.gone.remove(&base);
+    }
+
+    /// Base and size of the allocation that holds an address.
+    pub(super) fn region(&self, address: u64) -> Option<(u64, u64)> {
+        let at = self.allocations.partition_point(|a| a.base <= address).checked_sub(1)?;
+        let found = self.allocations.get(at)?;
+        let bytes = found.data.len() as u64;
+        (address - found.base < bytes).then_some((found.base, bytes))
+    }
+
+    /// Bytes that the host may write, of constant memory too.
+    pub(super) fn host_bytes(&mut self, address: u64, size: usize) -> Result<&mut [u8], Refused> {
+        let at = self.allocations.partition_point(|a| a.base <= address).saturating_sub(1);
+        if !self.holds(at, address, size) || self.allocations[at].kind == Kind::Freed {
+            return Err(self.refuse(address, size, true));
+        }
+        let found = &mut self.allocations[at];
+        let offset = (address - found.base) as usize;
+        Ok(&mut found.data[offset..offset + size])
     }
 
     /// The allocation that starts here.
@@ -183,6 +235,12 @@ impl Memory {
 
     fn refuse(&self, address: u64, size: usize, write: bool) -> Refused {
         let what = format!("{} of {size} bytes at {address:#x}", if write { "store" } else { "load" });
+        if let Some((base, (bytes, name))) = self.gone.range(..=address).next_back()
+            && address - base < *bytes
+        {
+            let detail = format!("{what}, in `{name}` ({bytes} bytes), which was freed");
+            return Refused { kind: FaultKind::Freed, detail };
+        }
         let at = self.allocations.partition_point(|a| a.base <= address);
         let below = at.checked_sub(1).and_then(|at| self.allocations.get(at));
         let above = self.allocations.get(at);

@@ -15,6 +15,7 @@
 //! program's own instructions.
 
 mod decode;
+mod device;
 mod image;
 mod inserted;
 mod instrumented;
@@ -42,6 +43,7 @@ use crate::abi::control::CONTROL_SYMBOL;
 use crate::instrument::{self, CallMode, SiteTable};
 use crate::ptx::ast::Module;
 use crate::span::Span;
+pub use device::{Device, Kernel, Loaded, is_fault};
 use image::Image;
 use inserted::Inserted;
 use instrumented::Room;
@@ -131,7 +133,7 @@ struct Text<'r, 'a> {
 
 /// A program made ready to run many times, each time under a schedule that the caller chooses.
 pub struct Scripted<'p> {
-    loaded: Loaded,
+    loaded: Ready,
     plan: &'p Plan,
 }
 
@@ -167,7 +169,7 @@ impl std::fmt::Debug for Scripted<'_> {
 }
 
 /// A program, decoded, and memory as it is before the first launch.
-struct Loaded {
+struct Ready {
     code: LoadedCode,
     memory: Memory,
 }
@@ -182,7 +184,7 @@ struct LoadedCode {
     room: Option<(Room, u64)>,
 }
 
-fn load(text: Text<'_, '_>, plan: &Plan) -> Result<Loaded, BackendError> {
+fn load(text: Text<'_, '_>, plan: &Plan) -> Result<Ready, BackendError> {
     let mut memory = Memory::default();
     let buffers = place_buffers(plan, &mut memory);
     let Text { module, sites, unlogged, inserted } = text;
@@ -197,7 +199,7 @@ fn load(text: Text<'_, '_>, plan: &Plan) -> Result<Loaded, BackendError> {
         }
     }
     let weak = sites.map(Weak::new);
-    Ok(Loaded { code: LoadedCode { images, weak, buffers, room }, memory })
+    Ok(Ready { code: LoadedCode { images, weak, buffers, room }, memory })
 }
 
 fn launch_all(

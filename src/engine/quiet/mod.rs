@@ -324,19 +324,32 @@ impl Quiet {
 
     /// The accesses of a word that speaks up.
     pub(super) fn speak(&mut self, page: &mut Page, word: u64) -> Cell {
-        let Word { writer, reader: chain, state } = page.speak(word as usize % WORDS);
+        let cell = self.look(page, word);
+        let Word { writer, reader, .. } = page.speak(word as usize % WORDS);
+        self.records.release(writer, 1);
+        self.links.release(reader, 1, &mut self.records);
+        cell
+    }
+
+    /// The accesses of a quiet word.
+    pub(super) fn look(&self, page: &Page, word: u64) -> Cell {
+        let Word { writer, reader, state } = page.word(word as usize);
         let mut cell = Cell::default();
         if let Some(kept) = self.records.get(writer) {
             put(&mut cell, kept, word, state);
         }
-        for reader in self.links.readers(chain, &self.records) {
+        for reader in self.links.readers(reader, &self.records) {
             if let Some(kept) = self.records.get(reader) {
                 put(&mut cell, kept, word, 0);
             }
         }
-        self.records.release(writer, 1);
-        self.links.release(chain, 1, &mut self.records);
         cell
+    }
+
+    /// Whether a launch that is asked for has accessed a quiet word.
+    pub(super) fn is_of(&self, word: Word, asked: impl Fn(u32) -> bool) -> bool {
+        let of = |id: Id| self.records.get(id).is_some_and(|kept| asked(kept.entry.launch));
+        of(word.writer) || self.links.readers(word.reader, &self.records).into_iter().any(of)
     }
 }
 

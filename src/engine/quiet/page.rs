@@ -16,7 +16,7 @@ pub(super) const READ_SHIFT: u32 = 4;
 
 /// What a word refers to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Word {
+pub(in crate::engine) struct Word {
     /// The record that wrote it last.
     pub(super) writer: Id,
     /// The chain of those that have read it since.
@@ -111,6 +111,13 @@ impl Page {
             Some(word) if run.is_line => word,
             _ => Word { writer: self.writers[from], reader: self.readers[from], state: self.state[from] },
         }
+    }
+
+    /// What a quiet word refers to.
+    pub(in crate::engine) fn word(&self, word: usize) -> Word {
+        let from = (word % WORDS) as u16;
+        let line = self.lines[word % WORDS / LINE];
+        line.unwrap_or_else(|| self.look(Run { from, to: from + 1, is_line: false }))
     }
 
     /// Lets all words of a run refer to something else.

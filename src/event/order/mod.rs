@@ -141,6 +141,13 @@ impl Orderer {
         }
     }
 
+    /// Adds sites, whose numbers follow those that are known.
+    pub fn add(&mut self, sites: &SiteTable) {
+        self.roles.extend(sites.sites().iter().map(Role::of));
+        self.has_cluster_barriers |= self.roles.iter().any(|role| matches!(role, Role::ClusterBarrier(_)));
+        self.unseen |= sites.unlogged().iter().any(|unlogged| unlogged.orders);
+    }
+
     /// Begins a launch.
     pub fn begin(&mut self, geometry: Geometry) {
         self.geometry = geometry;

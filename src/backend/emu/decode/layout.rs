@@ -29,6 +29,14 @@ impl Layout {
         declared.or_else(|| self.by_name.get(variable.name.text)).copied()
     }
 
+    /// The addresses of all variables, each once.
+    pub(in super::super) fn bases(&self) -> Vec<u64> {
+        let mut bases: Vec<_> = self.variables.values().copied().collect();
+        bases.sort_unstable();
+        bases.dedup();
+        bases
+    }
+
     /// The address of a module variable.
     pub(in super::super) fn named(&self, name: &str) -> Option<u64> {
         self.by_name.get(name).copied()

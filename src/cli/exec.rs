@@ -1,0 +1,81 @@
+//! `ptxrace exec -- CMD ARGS...`
+
+use std::io;
+
+use super::args::{BackendArg, DEFAULT_TIMEOUT, ExecArgs, MemoryArg, timeout};
+use super::reports::Options;
+use super::run::quote;
+use super::{Console, exit};
+use crate::backend::{MemoryOrder, RunOptions};
+use crate::diag::Diagnostic;
+use crate::report::Verdict;
+use crate::session::exec::{Child, Settings, find_wrapper, launch, merge};
+
+pub(super) fn run(args: &ExecArgs, options: &Options, console: &mut Console<'_>) -> io::Result<u8> {
+    if args.backend != BackendArg::Emu {
+        let error = Diagnostic::error("`ptxrace exec` cannot watch a GPU yet");
+        return console.refuse(&[error.help("`--backend emu` runs the program's kernels on the emulator")]);
+    }
+    let executable = std::env::current_exe()?;
+    let wrapper = match find_wrapper(&executable) {
+        Ok(wrapper) => wrapper,
+        Err(places) => {
+            let places: Vec<_> = places.iter().map(|place| format!("`{}`", place.display())).collect();
+            let error = Diagnostic::error("the wrapper `libptxrace_preload.so` is missing")
+                .note(format!("looked for {}", places.join(", ")))
+                .help("`cargo build --release --workspace` builds it");
+            return console.refuse(&[error]);
+        }
+    };
+    let Some((program, arguments)) = args.command.split_first() else { return console.refuse(&[]) };
+    let child = Child { program: program.clone(), arguments: arguments.to_vec() };
+    let how = RunOptions {
+        seed: args.seed,
+        memory: match args.memory {
+            MemoryArg::Sc => MemoryOrder::Sequential,
+            MemoryArg::Weak => MemoryOrder::Weak,
+        },
+        timeout: args.timeout.0,
+        ..RunOptions::default()
+    };
+    let folder = tempfile::Builder::new().prefix("ptxrace-exec-").tempdir()?;
+    let settings = Settings::new(folder.path().to_owned(), &how);
+    let ended = match launch(&child, &wrapper, &settings) {
+        Ok(ended) => ended,
+        Err(error) => {
+            let error = Diagnostic::error(format!("cannot run `{}`: {error}", program.to_string_lossy()));
+            return console.refuse(&[error]);
+        }
+    };
+    let report = match merge(folder.path(), &options.policy, &command(args)) {
+        Ok(report) => report,
+        Err(error) => return console.refuse(&[error]),
+    };
+    let verdict = report.verdict;
+    if let Err(code) = options.write_beside(report, console, true)? {
+        return Ok(code);
+    }
+    Ok(match verdict {
+        Verdict::Race => args.race_exit_code,
+        Verdict::Inconclusive if args.strict => exit::EXEC_INCONCLUSIVE,
+        _ => ended.code(),
+    })
+}
+
+/// The command that makes this run.
+fn command(args: &ExecArgs) -> String {
+    let mut words: Vec<String> = ["ptxrace", "exec", "--backend", "emu"].map(String::from).to_vec();
+    if args.seed != 0 {
+        words.extend(["--seed".into(), args.seed.to_string()]);
+    }
+    if args.memory == MemoryArg::Weak {
+        words.extend(["--memory".into(), "weak".into()]);
+    }
+    if Ok(args.timeout) != timeout(DEFAULT_TIMEOUT) {
+        let seconds = args.timeout.0.map_or("none".to_owned(), |timeout| timeout.as_secs_f64().to_string());
+        words.extend(["--timeout".into(), seconds]);
+    }
+    words.push("--".into());
+    words.extend(args.command.iter().map(|word| quote(&word.to_string_lossy())));
+    words.join(" ")
+}

@@ -1,0 +1,175 @@
+//! What a process under the wrapper leaves behind: lines of JSON in a file of its own, and beside it the PTX of its modules.
+//!
+//! Lines are written as things happen, so that they outlive a crash. Only `merge` of the same version reads them.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use crate::backend::{LaunchEnd, Region, Stop};
+use crate::finding::Finding;
+
+/// How the file of a process ends.
+pub(super) const EXTENSION: &str = "log";
+
+/// One line.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub enum Line {
+    /// The first line.
+    Process {
+        /// Its number.
+        pid: u32,
+        /// The version of the wrapper.
+        version: String,
+        /// Its command.
+        command: Vec<String>,
+    },
+    /// A module was loaded. Modules count from 0.
+    Module {
+        /// What reports call its text.
+        path: PathBuf,
+        /// The file with the text, beside the log.
+        text: String,
+        /// The number of its first site.
+        first_site: u32,
+    },
+    /// Memory that launches may access from now on.
+    Region(Region),
+    /// A launch begins, as the operation of this number. Operations count from 0, launches and others together.
+    Launch {
+        /// The operation.
+        index: u32,
+        /// The module, by number.
+        module: usize,
+        /// The entry.
+        kernel: String,
+        /// Blocks.
+        grid: [u32; 3],
+        /// Threads of a block.
+        block: [u32; 3],
+        /// Blocks of a cluster, if given.
+        cluster: Option<[u32; 3]>,
+        /// Its stream.
+        stream: u32,
+    },
+    /// It has ended.
+    End {
+        /// The operation.
+        index: u32,
+        /// Counts and what was not logged.
+        end: LaunchEnd,
+        /// Why it stopped, if it did.
+        stop: Option<Stop>,
+        /// Shared variables.
+        shared: Vec<Region>,
+    },
+    /// An operation of the host, such as a copy.
+    Host {
+        /// The operation.
+        index: u32,
+        /// The call.
+        call: String,
+        /// Its stream.
+        stream: u32,
+    },
+    /// A finding. A later one of the same number takes its place.
+    Finding {
+        /// Its number.
+        number: u32,
+        /// What was found.
+        finding: Finding,
+    },
+    /// Why the run is not the whole truth.
+    Incomplete {
+        /// What kind of reason.
+        kind: Gap,
+        /// One sentence.
+        detail: String,
+    },
+}
+
+/// Kinds of reasons for `Line::Incomplete`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Gap {
+    /// The program called what the wrapper does not provide.
+    Call,
+    /// A module has no PTX.
+    Opaque,
+    /// The order of synchronisation could not be replayed.
+    Degraded,
+}
+
+/// Writes the log of a process.
+#[derive(Debug)]
+pub struct Writer {
+    path: PathBuf,
+    pending: Vec<u8>,
+    modules: u32,
+}
+
+impl Writer {
+    /// Begins a log in a folder. A process that replaces its program has several.
+    pub fn create(folder: &Path, pid: u32, command: Vec<String>) -> io::Result<Self> {
+        let mut attempt = 0;
+        let path = loop {
+            let path = folder.join(format!("{pid:010}-{attempt:03}.{EXTENSION}"));
+            match OpenOptions::new().write(true).create_new(true).open(&path) {
+                Ok(_) => break path,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < 999 => attempt += 1,
+                Err(error) => return Err(error),
+            }
+        };
+        let mut writer = Self { path, pending: Vec::new(), modules: 0 };
+        writer.push(&Line::Process { pid, version: env!("CARGO_PKG_VERSION").into(), command });
+        writer.flush()?;
+        Ok(writer)
+    }
+
+    /// Adds a line, which `flush` writes.
+    pub fn push(&mut self, line: &Line) {
+        // These lines have nothing that JSON cannot hold.
+        if serde_json::to_writer(&mut self.pending, line).is_ok() {
+            self.pending.push(b'\n');
+        }
+    }
+
+    /// Adds a module and tells its number.
+    pub fn module(&mut self, path: PathBuf, text: &str, first_site: u32) -> io::Result<usize> {
+        let number = self.modules;
+        let file = self.path.with_extension(format!("{number}.ptx"));
+        fs::write(&file, text)?;
+        self.modules += 1;
+        let text = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        self.push(&Line::Module { path, text, first_site });
+        self.flush()?;
+        Ok(number as usize)
+    }
+
+    /// Writes what is pending. The file is opened for each write: the program may close descriptors it did not open.
+    pub fn flush(&mut self) -> io::Result<()> {
+        if self.pending.is_empty() {
+            return Ok(());
+        }
+        let mut file = OpenOptions::new().append(true).open(&self.path)?;
+        file.write_all(&self.pending)?;
+        self.pending.clear();
+        Ok(())
+    }
+}
+
+/// Reads a log; the last line may have been cut off. Gives the lines, and how many could not be read.
+pub(super) fn read(path: &Path) -> io::Result<(Vec<Line>, usize)> {
+    let mut text = Vec::new();
+    io::Read::read_to_end(&mut File::open(path)?, &mut text)?;
+    let (mut lines, mut bad) = (Vec::new(), 0);
+    for line in text.split_inclusive(|byte| *byte == b'\n') {
+        match serde_json::from_slice(line) {
+            Ok(line) => lines.push(line),
+            Err(_) if !line.ends_with(b"\n") => {}
+            Err(_) => bad += 1,
+        }
+    }
+    Ok((lines, bad))
+}

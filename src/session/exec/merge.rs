@@ -1,0 +1,255 @@
+//! From the logs of all processes to one report.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::log::{self, EXTENSION, Gap, Line};
+use crate::backend::{Launch, LaunchEnd, Plan, Program, Region, Stop};
+use crate::diag::Diagnostic;
+use crate::explain::{self, Context, Memory, Sources};
+use crate::finding::{Finding, Missing};
+use crate::instrument::SiteTable;
+use crate::ptx;
+use crate::report::{Incomplete, LaunchFacts, Reason, Report};
+use crate::session::Policy;
+use crate::session::incomplete::Why;
+use crate::session::schedules::distinct;
+use crate::span::SourceFile;
+
+/// Makes the report of all logs in a folder. `command` shows the findings again.
+pub fn merge(folder: &Path, policy: &Policy, command: &str) -> Result<Report, Diagnostic> {
+    let cannot = |path: &Path, error: std::io::Error| {
+        Diagnostic::error(format!("cannot read `{}`: {error}", path.display()))
+    };
+    let mut paths: Vec<PathBuf> = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(|error| cannot(folder, error))? {
+        let path = entry.map_err(|error| cannot(folder, error))?.path();
+        if path.extension().is_some_and(|extension| extension == EXTENSION) {
+            paths.push(path);
+        }
+    }
+    paths.sort();
+    let mut processes = Vec::new();
+    for path in &paths {
+        let (lines, bad) = log::read(path).map_err(|error| cannot(path, error))?;
+        processes.push(Process::new(folder, lines, bad)?);
+    }
+    let several = processes.iter().filter(|process| process.has_launches()).count() > 1;
+    let mut merged = Merged::default();
+    for process in processes {
+        merged.add(process, command, several)?;
+    }
+    let mut report = merged.report;
+    if report.launches.is_empty() {
+        report.incomplete.push(no_launch(paths.is_empty()));
+    }
+    report.incomplete = distinct(report.incomplete);
+    report.judge(policy);
+    Ok(report)
+}
+
+fn incomplete(reason: Reason, detail: String, help: Option<&str>) -> Incomplete {
+    let diagnostic = Diagnostic::warning(format!("inconclusive: {detail}"));
+    let diagnostic = match help {
+        Some(help) => diagnostic.help(help),
+        None => diagnostic,
+    };
+    Incomplete { reason, detail, diagnostic }
+}
+
+fn no_launch(no_process: bool) -> Incomplete {
+    let detail = if no_process { "no process used the CUDA driver" } else { "no kernel was launched" };
+    let help = "programs that use the CUDA runtime, as nvcc makes them, do not run on the emulator yet; those that load the driver by an absolute path are not seen";
+    incomplete(Reason::NoLaunch, detail.into(), Some(help))
+}
+
+/// A launch or operation of the host, as logged.
+struct Operation {
+    /// `None` for the host.
+    module: Option<usize>,
+    launch: Launch,
+    end: Option<(LaunchEnd, Option<Stop>)>,
+    shared: Vec<Region>,
+}
+
+/// The log of a process.
+#[derive(Default)]
+struct Process {
+    name: String,
+    modules: Vec<(SourceFile, u32)>,
+    operations: Vec<Operation>,
+    regions: Vec<Region>,
+    /// By number; with how many regions there were.
+    findings: BTreeMap<u32, (Finding, usize)>,
+    incomplete: Vec<Incomplete>,
+}
+
+fn launch(kernel: String, grid: [u32; 3], block: [u32; 3], cluster: Option<[u32; 3]>, stream: u32) -> Launch {
+    Launch { kernel, grid, block, cluster, shared: 0, stream, after: Vec::new(), args: Vec::new() }
+}
+
+impl Process {
+    fn new(folder: &Path, lines: Vec<Line>, bad: usize) -> Result<Self, Diagnostic> {
+        let mut process = Self::default();
+        if bad > 0 {
+            let detail = format!("{bad} lines of a log could not be read");
+            process.incomplete.push(incomplete(Reason::DroppedRecords, detail, None));
+        }
+        for line in lines {
+            process.line(folder, line)?;
+        }
+        Ok(process)
+    }
+
+    fn has_launches(&self) -> bool {
+        self.operations.iter().any(|operation| operation.module.is_some())
+    }
+
+    fn line(&mut self, folder: &Path, line: Line) -> Result<(), Diagnostic> {
+        match line {
+            Line::Process { pid, version, command } => {
+                if version != env!("CARGO_PKG_VERSION") {
+                    return Err(Diagnostic::error(format!("the wrapper has version {version}"))
+                        .help("take `ptxrace` and its wrapper from one build"));
+                }
+                self.name = format!("process {pid}, `{}`", command.join(" "));
+            }
+            Line::Module { path, text, first_site } => {
+                let refuse =
+                    |error: String| Diagnostic::error(format!("cannot read a module's text: {error}"));
+                let text = std::fs::read_to_string(folder.join(text)).map_err(|e| refuse(e.to_string()))?;
+                let source = SourceFile::new(path, text).map_err(|e| refuse(e.to_string()))?;
+                self.modules.push((source, first_site));
+            }
+            Line::Region(region) => self.regions.push(region),
+            Line::Launch { module, kernel, grid, block, cluster, stream, .. } => {
+                let launch = launch(kernel, grid, block, cluster, stream);
+                self.operations.push(Operation {
+                    module: Some(module),
+                    launch,
+                    end: None,
+                    shared: Vec::new(),
+                });
+            }
+            Line::Host { call, stream, .. } => {
+                let launch = launch(call, [1; 3], [1; 3], None, stream);
+                self.operations.push(Operation { module: None, launch, end: None, shared: Vec::new() });
+            }
+            Line::End { index, end, stop, shared } => {
+                if let Some(operation) = self.operations.get_mut(index as usize) {
+                    operation.end = Some((end, stop));
+                    operation.shared = shared;
+                }
+            }
+            Line::Finding { number, finding } => {
+                self.findings.insert(number, (finding, self.regions.len()));
+            }
+            Line::Incomplete { kind, detail } => {
+                let (reason, help) = match kind {
+                    Gap::Call => (Reason::UnsupportedCall, None),
+                    Gap::Degraded => (Reason::DegradedOrder, None),
+                    Gap::Opaque => (
+                        Reason::OpaqueKernel,
+                        Some(
+                            "build it with `NVCC_APPEND_FLAGS=\"-gencode arch=compute_90,code=compute_90\"`, so that it has PTX",
+                        ),
+                    ),
+                };
+                self.incomplete.push(incomplete(reason, detail, help));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Moves a finding's threads to the numbers that launches have in the report.
+fn shift(finding: &mut Finding, base: u32) {
+    finding.witnesses.iter_mut().for_each(|witness| witness.thread.launch += base);
+    if let Missing::Apart { flag_write, flag_read, .. } | Missing::Publication { flag_write, flag_read, .. } =
+        &mut finding.missing
+    {
+        flag_write.thread.launch += base;
+        flag_read.thread.launch += base;
+    }
+}
+
+#[derive(Default)]
+struct Merged {
+    plan: Plan,
+    report: Report,
+}
+
+impl Merged {
+    fn add(&mut self, process: Process, command: &str, several: bool) -> Result<(), Diagnostic> {
+        let Process { name, modules, operations, regions, findings, incomplete } = process;
+        let base = u32::try_from(self.plan.launches.len()).unwrap_or(u32::MAX);
+        self.report.incomplete.extend(incomplete);
+        let parsed: Vec<_> = modules.iter().map(|(source, _)| ptx::parse(source.text()).module).collect();
+        let sites: Vec<_> = parsed
+            .iter()
+            .zip(&modules)
+            .map(|(module, (_, first))| SiteTable::numbered(module, *first))
+            .collect();
+        let programs: Vec<_> = modules
+            .iter()
+            .zip(&parsed)
+            .zip(&sites)
+            .map(|(((source, _), module), sites)| Program { source, module, sites })
+            .collect();
+        let mut memory = vec![Memory::default(); self.plan.launches.len()];
+        let mut ends = Vec::new();
+        for Operation { module, launch, end, shared } in operations {
+            memory.push(Memory { global: Vec::new(), shared });
+            ends.push((module, end));
+            self.plan.launches.push(launch);
+        }
+        // Sources are named by the folder that the compiler was run in.
+        let sources = Sources::beside(Path::new(""));
+        for (index, (module, end)) in (base..).zip(ends) {
+            let Some(module) = module else { continue };
+            let Some(launch) = self.plan.launches.get(index as usize) else { continue };
+            let (records, dropped) = end.as_ref().map_or((0, 0), |(end, _)| (end.records, end.dropped));
+            self.report.launches.push(LaunchFacts {
+                id: index,
+                kernel: launch.kernel.clone(),
+                grid: launch.grid,
+                block: launch.block,
+                stream: launch.stream,
+                backend: "emu".into(),
+                records,
+                dropped,
+            });
+            let Some(program) = programs.get(module).copied() else { continue };
+            let why = Why { program, plan: &self.plan, sources: &sources };
+            match &end {
+                Some((end, stop)) => {
+                    self.report.incomplete.extend(why.end(index, end, stop.as_ref()));
+                    self.report.incomplete.extend(stop.iter().map(|stop| why.stop(stop)));
+                }
+                None => {
+                    let detail = format!("{name} ended during launch #{index}");
+                    self.report.incomplete.push(self::incomplete(Reason::Fault, detail, None));
+                }
+            }
+        }
+        for (mut finding, known) in findings.into_values() {
+            shift(&mut finding, base);
+            let context = Context {
+                programs: &programs,
+                plan: &self.plan,
+                memory: &memory,
+                regions: regions.get(..known).unwrap_or(&regions),
+                sources: &sources,
+                replay: command,
+                schedules: None,
+            };
+            let mut explained = explain::explain(&finding, &context);
+            if several {
+                let at = explained.diagnostic.notes.len().saturating_sub(1);
+                explained.diagnostic.notes.insert(at, name.clone());
+            }
+            self.report.findings.push(explained);
+        }
+        Ok(())
+    }
+}

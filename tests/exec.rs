@@ -1,0 +1,253 @@
+//! `ptxrace exec` on programs: one in C (`tests/exec/app.c`), which is linked against the driver, and one in Rust, which loads
+//! it through cudarc (`tests/exec/rust_app.rs`, in this very executable). No GPU is needed.
+//!
+//! Without a C compiler the trials of the C program are listed as ignored.
+
+#[path = "exec/rust_app.rs"]
+mod rust_app;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+
+use libtest_mimic::{Arguments, Failed, Trial};
+use ptxrace::session::exec::find_wrapper;
+use serde_json::Value;
+
+/// What a trial runs, and what shall come of it.
+struct Case {
+    what: &'static str,
+    flags: &'static [&'static str],
+    code: i32,
+    verdict: &'static str,
+    /// Rule, relation and object of each finding.
+    findings: &'static [(&'static str, &'static str, &'static str)],
+    /// Reasons in `incomplete`.
+    incomplete: &'static [&'static str],
+    launches: usize,
+}
+
+const CLEAN: Case =
+    Case { what: "", flags: &[], code: 0, verdict: "clean", findings: &[], incomplete: &[], launches: 0 };
+const REVERSE: &[(&str, &str, &str)] = &[("R001", "block", "tile")];
+
+fn c_cases() -> Vec<(&'static str, Case)> {
+    let race = Case { code: 66, verdict: "race", findings: REVERSE, launches: 1, ..CLEAN };
+    let unsure = Case { verdict: "inconclusive", ..CLEAN };
+    vec![
+        ("clean", Case { what: "clean", launches: 5, ..CLEAN }),
+        ("status", Case { what: "status", code: 7, launches: 5, ..CLEAN }),
+        ("race", Case { what: "race", ..race }),
+        ("race-exit-code", Case { what: "race", flags: &["--race-exit-code", "3"], code: 3, ..race }),
+        ("race-allowed", Case { what: "race", flags: &["--allow", "R001"], launches: 1, ..CLEAN }),
+        ("abort", Case { what: "abort", ..race }),
+        ("kill", Case { what: "kill", ..race }),
+        ("leave", Case { what: "leave", ..race }),
+        ("kill-allowed", Case { what: "kill", flags: &["--allow", "R001"], code: 137, launches: 1, ..CLEAN }),
+        (
+            "streams",
+            Case { what: "streams", findings: &[("R006", "launch", "cuMemAlloc #1")], launches: 2, ..race },
+        ),
+        ("event", Case { what: "event", launches: 2, ..CLEAN }),
+        ("host", Case { what: "host", launches: 2, ..CLEAN }),
+        ("copy", Case { what: "copy", findings: &[("R006", "host", "cuMemAlloc #1")], ..race }),
+        ("copy-waits", Case { what: "copy-waits", launches: 1, ..CLEAN }),
+        (
+            "before",
+            Case {
+                what: "before",
+                findings: &[
+                    ("R006", "host", "cuMemAlloc #1"),
+                    ("R006", "host", "cuMemAlloc #1"),
+                    ("R006", "host", "cuMemAlloc #2"),
+                ],
+                ..race
+            },
+        ),
+        ("threads", Case { what: "threads", launches: 16, ..CLEAN }),
+        ("fork", Case { what: "fork", launches: 5, ..CLEAN }),
+        ("children", Case { what: "parent", launches: 6, ..race }),
+        ("graph", Case { what: "graph", incomplete: &["unsupported-call"], launches: 5, ..unsure }),
+        (
+            "graph-strict",
+            Case {
+                what: "graph",
+                flags: &["--strict"],
+                code: 67,
+                incomplete: &["unsupported-call"],
+                launches: 5,
+                ..unsure
+            },
+        ),
+        ("fault", Case { what: "fault", incomplete: &["fault"], launches: 1, ..unsure }),
+        ("none", Case { what: "none", incomplete: &["no-launch"], ..unsure }),
+    ]
+}
+
+fn rust_cases() -> Vec<(&'static str, Case)> {
+    let race = Case { code: 66, verdict: "race", ..CLEAN };
+    vec![
+        ("clean", Case { what: "clean", launches: 2, ..CLEAN }),
+        ("race", Case { what: "race", findings: REVERSE, launches: 1, ..race }),
+        (
+            "streams",
+            Case { what: "streams", findings: &[("R006", "launch", "cuMemAlloc #1")], launches: 2, ..race },
+        ),
+        ("event", Case { what: "event", launches: 2, ..CLEAN }),
+        ("fatbin", Case { what: "fatbin", findings: REVERSE, launches: 1, ..race }),
+    ]
+}
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn kernels() -> PathBuf {
+    root().join("tests/exec/kernels.ptx")
+}
+
+fn exec(flags: &[&str], program: &[&Path], report: &Path) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_ptxrace"));
+    command
+        .args(["exec", "--backend", "emu", "--format", "text", "--format", "json", "--output"])
+        .arg(report);
+    command.args(flags).arg("--").args(program);
+    command.output().expect("ptxrace runs")
+}
+
+fn check(case: &Case, program: &[&Path]) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let file = folder.path().join("report.json");
+    let output = exec(case.flags, program, &file);
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let text = std::fs::read_to_string(&file).map_err(|error| format!("{error}\n{said}"))?;
+    let report: Value = serde_json::from_str(&text)?;
+    let name = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let list = |key: &str| report[key].as_array().cloned().unwrap_or_default();
+    let mut found: Vec<_> = list("findings")
+        .iter()
+        .map(|f| (name(&f["rule"]), name(&f["relation"]), name(&f["object"]["name"])))
+        .collect();
+    found.sort();
+    let owned = |(rule, relation, object): &(&str, &str, &str)| {
+        (rule.to_string(), relation.to_string(), object.to_string())
+    };
+    let wanted: Vec<_> = case.findings.iter().map(owned).collect();
+    let reasons: Vec<_> = list("incomplete").iter().map(|i| name(&i["reason"])).collect();
+    let expect = |what: &str, got: String, wanted: String| {
+        if got == wanted { Ok(()) } else { Err(format!("{what}: {got}, not {wanted}\n{said}\n{text}")) }
+    };
+    expect("verdict", name(&report["verdict"]), case.verdict.into())?;
+    expect("findings", format!("{found:?}"), format!("{wanted:?}"))?;
+    expect("incomplete", format!("{reasons:?}"), format!("{:?}", case.incomplete))?;
+    expect("launches", list("launches").len().to_string(), case.launches.to_string())?;
+    expect("exit code", format!("{:?}", output.status.code()), format!("{:?}", Some(case.code)))?;
+    Ok(())
+}
+
+/// The C program, linked against the wrapper as against the driver; `None` without a compiler.
+fn compile(folder: &Path) -> Option<PathBuf> {
+    Command::new("cc").arg("--version").output().ok()?;
+    let wrapper = find_wrapper(Path::new(env!("CARGO_BIN_EXE_ptxrace"))).expect("the wrapper is built");
+    std::os::unix::fs::symlink(wrapper, folder.join("libcuda.so")).expect("a link");
+    let app = folder.join("app");
+    let source = root().join("tests/exec/app.c");
+    let output = Command::new("cc")
+        .args(["-Wall", "-Wextra", "-Werror", "-O1", "-o"])
+        .arg(&app)
+        .arg(source)
+        .arg("-L")
+        .arg(folder)
+        .args(["-lcuda", "-lpthread"])
+        .output()
+        .expect("cc runs");
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(app)
+}
+
+/// The whole text of a report, for what is only there.
+fn shows(program: &[&Path], parts: &[&str]) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let output = exec(&[], program, &folder.path().join("report.json"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    match parts.iter().find(|part| !said.contains(**part)) {
+        Some(part) => Err(format!("`{part}` is missing in\n{said}").into()),
+        None => Ok(()),
+    }
+}
+
+fn main() {
+    let arguments: Vec<_> = std::env::args().collect();
+    if let [_, flag, what, ptx] = arguments.as_slice()
+        && flag == "--app"
+    {
+        rust_app::run(what, Path::new(ptx));
+        return;
+    }
+    let folder = Arc::new(tempfile::tempdir().expect("a folder"));
+    let app = compile(folder.path());
+    let mut trials = Vec::new();
+    for (name, case) in c_cases() {
+        let (app, folder) = (app.clone(), Arc::clone(&folder));
+        let ignored = app.is_none();
+        let run = move || {
+            let _ = &folder;
+            let app = app.ok_or("there is no C compiler")?;
+            check(&case, &[&app, Path::new(case.what), &kernels()])
+        };
+        trials.push(Trial::test(format!("c/{name}"), run).with_ignored_flag(ignored));
+    }
+    for (name, what, parts) in [
+        (
+            "streams",
+            "streams",
+            &[
+                "launch #0 in stream 1 and launch #1 in stream 2 are not ordered by an event",
+                "in `cuMemAlloc #1` (`.global`, 1024 bytes)",
+                "kernels.ptx:20:2",
+                "replay: ptxrace exec --backend emu -- ",
+            ][..],
+        ),
+        (
+            "copy",
+            "copy",
+            &[
+                "data race on `cuMemAlloc #1` in global memory between a launch and `cuMemcpyDtoHAsync`",
+                "(2) is `cuMemcpyDtoHAsync`, operation #1 in stream 2: a read",
+            ][..],
+        ),
+    ] {
+        let (app, ignored) = (app.clone(), app.is_none());
+        let run = move || {
+            let app = app.ok_or("there is no C compiler")?;
+            shows(&[&app, Path::new(what), &kernels()], parts)
+        };
+        trials.push(Trial::test(format!("c/{name}/text"), run).with_ignored_flag(ignored));
+    }
+    for (name, case) in rust_cases() {
+        let own = std::env::current_exe().expect("an executable");
+        let run = move || check(&case, &[&own, Path::new("--app"), Path::new(case.what), &kernels()]);
+        trials.push(Trial::test(format!("rust/{name}"), run));
+    }
+    trials.push(Trial::test("refuses/gpu", || {
+        let output = Command::new(env!("CARGO_BIN_EXE_ptxrace")).args(["exec", "--", "true"]).output()?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.code() == Some(2) && said.contains("--backend emu") {
+            return Ok(());
+        }
+        Err(said.into())
+    }));
+    trials.push(Trial::test("refuses/no-program", || {
+        let folder = tempfile::tempdir()?;
+        let output = exec(&[], &[Path::new("/no/such/program")], &folder.path().join("r"));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        if output.status.code() == Some(2) && said.contains("cannot run `/no/such/program`") {
+            return Ok(());
+        }
+        Err(said.into())
+    }));
+    let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
+    drop(app);
+    drop(folder);
+    conclusion.exit();
+}

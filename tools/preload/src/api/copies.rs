@@ -1,0 +1,360 @@
+//! Copies and memsets.
+
+use super::{calls, get};
+use crate::code::{Answer, Code};
+use crate::process::within;
+use crate::state::{Driver, Rows, Side, Timing};
+
+/// `CUDA_MEMCPY2D`
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Copy2D {
+    from: End2D,
+    to: End2D,
+    width: usize,
+    height: usize,
+}
+
+/// One side of it.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct End2D {
+    x: usize,
+    y: usize,
+    kind: u32,
+    host: u64,
+    device: u64,
+    array: u64,
+    pitch: usize,
+}
+
+/// `CUDA_MEMCPY3D`
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub(crate) struct Copy3D {
+    from: End3D,
+    to: End3D,
+    width: usize,
+    height: usize,
+    depth: usize,
+}
+
+/// One side of it.
+#[derive(Clone, Copy)]
+#[repr(C)]
+struct End3D {
+    x: usize,
+    y: usize,
+    z: usize,
+    lod: usize,
+    kind: u32,
+    host: u64,
+    device: u64,
+    array: u64,
+    reserved: u64,
+    pitch: usize,
+    height: usize,
+}
+
+/// Where memory of this kind is, and its address; arrays are not provided.
+fn side(kind: u32, host: u64, device: u64) -> Answer<(Side, u64)> {
+    match kind {
+        1 => Ok((Side::Host, host)),
+        2 => Ok((Side::Device, device)),
+        4 => Ok((Side::Any, device)),
+        _ => Err(Code::NOT_SUPPORTED),
+    }
+}
+
+fn copy_2d(driver: &mut Driver, cx: super::Cx, copy: *const Copy2D, stream: u64, timing: Timing) -> Answer {
+    let copy = get(copy)?;
+    let resolve = |end: &End2D| {
+        let (side, base) = side(end.kind, end.host, end.device)?;
+        let pitch = if end.pitch == 0 { copy.width } else { end.pitch };
+        let at = end.y.checked_mul(pitch).and_then(|y| y.checked_add(end.x)).ok_or(Code::INVALID_VALUE)?;
+        Ok((side, base.wrapping_add(at as u64), pitch as u64))
+    };
+    let (to_side, to, to_pitch) = resolve(&copy.to)?;
+    let (from_side, from, from_pitch) = resolve(&copy.from)?;
+    let rows = Rows { to, from, width: copy.width, height: copy.height, to_pitch, from_pitch };
+    let stream = cx.stream(driver, stream)?;
+    driver.copy(cx.call, (to_side, from_side), rows, stream, timing)
+}
+
+fn copy_3d(driver: &mut Driver, cx: super::Cx, copy: *const Copy3D, stream: u64, timing: Timing) -> Answer {
+    let copy = get(copy)?;
+    let resolve = |end: &End3D| {
+        let (side, base) = side(end.kind, end.host, end.device)?;
+        let pitch = if end.pitch == 0 { copy.width } else { end.pitch };
+        let height = if end.height == 0 { copy.height } else { end.height };
+        let slice = pitch.checked_mul(height).ok_or(Code::INVALID_VALUE)?;
+        let at = end.z.wrapping_mul(slice).wrapping_add(end.y.wrapping_mul(pitch)).wrapping_add(end.x);
+        Ok((side, base.wrapping_add(at as u64), pitch as u64, slice as u64))
+    };
+    let (to_side, to, to_pitch, to_slice) = resolve(&copy.to)?;
+    let (from_side, from, from_pitch, from_slice) = resolve(&copy.from)?;
+    let stream = cx.stream(driver, stream)?;
+    for slice in 0..copy.depth as u64 {
+        let (to, from) = (to.wrapping_add(slice * to_slice), from.wrapping_add(slice * from_slice));
+        let rows = Rows { to, from, width: copy.width, height: copy.height, to_pitch, from_pitch };
+        driver.copy(cx.call, (to_side, from_side), rows, stream, timing)?;
+    }
+    Ok(())
+}
+
+/// Rows to be filled.
+fn filled(to: u64, pitch: usize, width: usize, height: usize) -> Rows {
+    Rows { to, from: 0, width, height, to_pitch: pitch as u64, from_pitch: width as u64 }
+}
+
+calls! {
+    fn cuMemcpy(cx; to: u64, from: u64, bytes: usize) as [] per_thread [cuMemcpy_ptds] {
+        within(|driver| {
+            let stream = cx.stream(driver, 0)?;
+            let rows = Rows::one(to, from, bytes);
+            driver.copy(cx.call, (Side::Any, Side::Any), rows, stream, Timing::Waits)
+        })
+    }
+
+    fn cuMemcpyAsync(cx; to: u64, from: u64, bytes: usize, stream: u64) as [] per_thread [cuMemcpyAsync_ptsz] {
+        within(|driver| {
+            let stream = cx.stream(driver, stream)?;
+            let rows = Rows::one(to, from, bytes);
+            driver.copy(cx.call, (Side::Any, Side::Any), rows, stream, Timing::Async)
+        })
+    }
+
+    fn cuMemcpyHtoD(cx; to: u64, from: u64, bytes: usize) as [cuMemcpyHtoD_v2] per_thread [cuMemcpyHtoD_v2_ptds cuMemcpyHtoD_ptds] {
+        within(|driver| {
+            let stream = cx.stream(driver, 0)?;
+            let rows = Rows::one(to, from, bytes);
+            driver.copy(cx.call, (Side::Device, Side::Host), rows, stream, Timing::Waits)
+        })
+    }
+
+    fn cuMemcpyHtoDAsync(cx; to: u64, from: u64, bytes: usize, stream: u64) as [cuMemcpyHtoDAsync_v2] per_thread [cuMemcpyHtoDAsync_v2_ptsz cuMemcpyHtoDAsync_ptsz] {
+        within(|driver| {
+            let stream = cx.stream(driver, stream)?;
+            let rows = Rows::one(to, from, bytes);
+            driver.copy(cx.call, (Side::Device, Side::Host), rows, stream, Timing::Async)
+        })
+    }
+
+    fn cuMemcpyDtoH(cx; to: u64, from: u64, bytes: usize) as [cuMemcpyDtoH_v2] per_thread [cuMemcpyDtoH_v2_ptds cuMemcpyDtoH_ptds] {
+        within(|driver| {
+            let stream = cx.stream(driver, 0)?;
+            let rows = Rows::one(to, from, bytes);
+            driver.copy(cx.call, (Side::Host, Side::Device), rows, stream, Timing::Waits)
+        })
+    }
+
+    fn cuMemcpyDtoHAsync(cx; to: u64, from: u64, bytes: usize, stream: u64) as [cuMemcpyDtoHAsync_v2] per_thread [cuMemcpyDtoHAsync_v2_ptsz cuMemcpyDtoHAsync_ptsz] {
+        within(|driver| {
+            let stream = cx.stream(driver, stream)?;
+            let rows = Rows::one(to, from, bytes);
+            driver.copy(cx.call, (Side::Host, Side::Device), rows, stream, Timing::Async)
+        })
+    }
+
+    fn cuMemcpyDtoD(cx; to: u64, from: u64, bytes: usize) as [cuMemcpyDtoD_v2] per_thread [cuMemcpyDtoD_v2_ptds cuMemcpyDtoD_ptds] {
+        within(|driver| {
+            let stream = cx.stream(driver, 0)?;
+            let rows = Rows::one(to, from, bytes);
+            driver.copy(cx.call, (Side::Device, Side::Device), rows, stream, Timing::Waits)
+        })
+    }
+
+    fn cuMemcpyDtoDAsync(cx; to: u64, from: u64, bytes: usize, stream: u64) as [cuMemcpyDtoDAsync_v2] per_thread [cuMemcpyDtoDAsync_v2_ptsz cuMemcpyDtoDAsync_ptsz] {
+        within(|driver| {
+            let stream = cx.stream(driver, stream)?;
+            let rows = Rows::one(to, from, bytes);
+            driver.copy(cx.call, (Side::Device, Side::Device), rows, stream, Timing::Async)
+        })
+    }
+
+    fn cuMemcpyPeer(
+        cx;
+        to: u64,
+        to_context: u64,
+        from: u64,
+        from_context: u64,
+        bytes: usize
+    ) as [] per_thread [cuMemcpyPeer_ptds] {
+        let _ = (to_context, from_context);
+        within(|driver| {
+            let stream = cx.stream(driver, 0)?;
+            let rows = Rows::one(to, from, bytes);
+            driver.copy(cx.call, (Side::Device, Side::Device), rows, stream, Timing::Waits)
+        })
+    }
+
+    fn cuMemcpyPeerAsync(
+        cx;
+        to: u64,
+        to_context: u64,
+        from: u64,
+        from_context: u64,
+        bytes: usize, stream: u64
+    ) as [] per_thread [cuMemcpyPeerAsync_ptsz] {
+        let _ = (to_context, from_context);
+        within(|driver| {
+            let stream = cx.stream(driver, stream)?;
+            let rows = Rows::one(to, from, bytes);
+            driver.copy(cx.call, (Side::Device, Side::Device), rows, stream, Timing::Async)
+        })
+    }
+
+    fn cuMemcpy2D(cx; copy: *const Copy2D) as [cuMemcpy2D_v2 cuMemcpy2DUnaligned cuMemcpy2DUnaligned_v2] per_thread [cuMemcpy2D_v2_ptds cuMemcpy2D_ptds cuMemcpy2DUnaligned_v2_ptds cuMemcpy2DUnaligned_ptds] {
+        within(|driver| copy_2d(driver, cx, copy, 0, Timing::Waits))
+    }
+
+    fn cuMemcpy2DAsync(cx; copy: *const Copy2D, stream: u64) as [cuMemcpy2DAsync_v2] per_thread [cuMemcpy2DAsync_v2_ptsz cuMemcpy2DAsync_ptsz] {
+        within(|driver| copy_2d(driver, cx, copy, stream, Timing::Async))
+    }
+
+    fn cuMemcpy3D(cx; copy: *const Copy3D) as [cuMemcpy3D_v2] per_thread [cuMemcpy3D_v2_ptds cuMemcpy3D_ptds] {
+        within(|driver| copy_3d(driver, cx, copy, 0, Timing::Waits))
+    }
+
+    fn cuMemcpy3DAsync(cx; copy: *const Copy3D, stream: u64) as [cuMemcpy3DAsync_v2] per_thread [cuMemcpy3DAsync_v2_ptsz cuMemcpy3DAsync_ptsz] {
+        within(|driver| copy_3d(driver, cx, copy, stream, Timing::Async))
+    }
+
+    fn cuMemsetD8(cx; to: u64, value: u8, count: usize) as [cuMemsetD8_v2] per_thread [cuMemsetD8_v2_ptds cuMemsetD8_ptds] {
+        let bytes = count;
+        within(|driver| {
+            let stream = cx.stream(driver, 0)?;
+            driver.fill(cx.call, &value.to_le_bytes(), filled(to, bytes, bytes, 1), stream, Timing::Waits)
+        })
+    }
+
+    fn cuMemsetD2D8(
+        cx;
+        to: u64,
+        pitch: usize,
+        value: u8,
+        width: usize,
+        height: usize
+    ) as [cuMemsetD2D8_v2] per_thread [cuMemsetD2D8_v2_ptds cuMemsetD2D8_ptds] {
+        let bytes = width;
+        within(|driver| {
+            let stream = cx.stream(driver, 0)?;
+            driver.fill(cx.call, &value.to_le_bytes(), filled(to, pitch, bytes, height), stream, Timing::Waits)
+        })
+    }
+
+    fn cuMemsetD8Async(cx; to: u64, value: u8, count: usize, stream: u64) as [] per_thread [cuMemsetD8Async_ptsz] {
+        let bytes = count;
+        within(|driver| {
+            let stream = cx.stream(driver, stream)?;
+            driver.fill(cx.call, &value.to_le_bytes(), filled(to, bytes, bytes, 1), stream, Timing::Async)
+        })
+    }
+
+    fn cuMemsetD2D8Async(
+        cx;
+        to: u64,
+        pitch: usize,
+        value: u8,
+        width: usize,
+        height: usize, stream: u64
+    ) as [] per_thread [cuMemsetD2D8Async_ptsz] {
+        let bytes = width;
+        within(|driver| {
+            let stream = cx.stream(driver, stream)?;
+            driver.fill(cx.call, &value.to_le_bytes(), filled(to, pitch, bytes, height), stream, Timing::Async)
+        })
+    }
+
+    fn cuMemsetD16(cx; to: u64, value: u16, count: usize) as [cuMemsetD16_v2] per_thread [cuMemsetD16_v2_ptds cuMemsetD16_ptds] {
+        let bytes = count.checked_mul(2).ok_or(Code::INVALID_VALUE)?;
+        within(|driver| {
+            let stream = cx.stream(driver, 0)?;
+            driver.fill(cx.call, &value.to_le_bytes(), filled(to, bytes, bytes, 1), stream, Timing::Waits)
+        })
+    }
+
+    fn cuMemsetD2D16(
+        cx;
+        to: u64,
+        pitch: usize,
+        value: u16,
+        width: usize,
+        height: usize
+    ) as [cuMemsetD2D16_v2] per_thread [cuMemsetD2D16_v2_ptds cuMemsetD2D16_ptds] {
+        let bytes = width.checked_mul(2).ok_or(Code::INVALID_VALUE)?;
+        within(|driver| {
+            let stream = cx.stream(driver, 0)?;
+            driver.fill(cx.call, &value.to_le_bytes(), filled(to, pitch, bytes, height), stream, Timing::Waits)
+        })
+    }
+
+    fn cuMemsetD16Async(cx; to: u64, value: u16, count: usize, stream: u64) as [] per_thread [cuMemsetD16Async_ptsz] {
+        let bytes = count.checked_mul(2).ok_or(Code::INVALID_VALUE)?;
+        within(|driver| {
+            let stream = cx.stream(driver, stream)?;
+            driver.fill(cx.call, &value.to_le_bytes(), filled(to, bytes, bytes, 1), stream, Timing::Async)
+        })
+    }
+
+    fn cuMemsetD2D16Async(
+        cx;
+        to: u64,
+        pitch: usize,
+        value: u16,
+        width: usize,
+        height: usize, stream: u64
+    ) as [] per_thread [cuMemsetD2D16Async_ptsz] {
+        let bytes = width.checked_mul(2).ok_or(Code::INVALID_VALUE)?;
+        within(|driver| {
+            let stream = cx.stream(driver, stream)?;
+            driver.fill(cx.call, &value.to_le_bytes(), filled(to, pitch, bytes, height), stream, Timing::Async)
+        })
+    }
+
+    fn cuMemsetD32(cx; to: u64, value: u32, count: usize) as [cuMemsetD32_v2] per_thread [cuMemsetD32_v2_ptds cuMemsetD32_ptds] {
+        let bytes = count.checked_mul(4).ok_or(Code::INVALID_VALUE)?;
+        within(|driver| {
+            let stream = cx.stream(driver, 0)?;
+            driver.fill(cx.call, &value.to_le_bytes(), filled(to, bytes, bytes, 1), stream, Timing::Waits)
+        })
+    }
+
+    fn cuMemsetD2D32(
+        cx;
+        to: u64,
+        pitch: usize,
+        value: u32,
+        width: usize,
+        height: usize
+    ) as [cuMemsetD2D32_v2] per_thread [cuMemsetD2D32_v2_ptds cuMemsetD2D32_ptds] {
+        let bytes = width.checked_mul(4).ok_or(Code::INVALID_VALUE)?;
+        within(|driver| {
+            let stream = cx.stream(driver, 0)?;
+            driver.fill(cx.call, &value.to_le_bytes(), filled(to, pitch, bytes, height), stream, Timing::Waits)
+        })
+    }
+
+    fn cuMemsetD32Async(cx; to: u64, value: u32, count: usize, stream: u64) as [] per_thread [cuMemsetD32Async_ptsz] {
+        let bytes = count.checked_mul(4).ok_or(Code::INVALID_VALUE)?;
+        within(|driver| {
+            let stream = cx.stream(driver, stream)?;
+            driver.fill(cx.call, &value.to_le_bytes(), filled(to, bytes, bytes, 1), stream, Timing::Async)
+        })
+    }
+
+    fn cuMemsetD2D32Async(
+        cx;
+        to: u64,
+        pitch: usize,
+        value: u32,
+        width: usize,
+        height: usize, stream: u64
+    ) as [] per_thread [cuMemsetD2D32Async_ptsz] {
+        let bytes = width.checked_mul(4).ok_or(Code::INVALID_VALUE)?;
+        within(|driver| {
+            let stream = cx.stream(driver, stream)?;
+            driver.fill(cx.call, &value.to_le_bytes(), filled(to, pitch, bytes, height), stream, Timing::Async)
+        })
+    }
+}

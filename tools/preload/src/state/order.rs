@@ -1,0 +1,129 @@
+//! Streams, events and waiting.
+
+use std::time::Instant;
+
+use ptxrace::engine::{Moment, StreamId};
+
+use super::Driver;
+use crate::code::{Answer, Code};
+
+/// A thread of the program, by a number.
+pub(crate) type ThreadId = u64;
+
+/// A stream, as resolved from a handle.
+pub(crate) type Stream = StreamId;
+
+/// The handles that stand for default streams.
+const LEGACY: u64 = 1;
+const PER_THREAD: u64 = 2;
+
+/// A stream that the program made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Created {
+    id: StreamId,
+    flags: u32,
+    priority: i32,
+}
+
+/// An event.
+#[derive(Debug)]
+pub(super) struct Event {
+    recorded: Option<(Moment, Instant)>,
+    timed: bool,
+}
+
+const NON_BLOCKING: u32 = 1;
+const DISABLE_TIMING: u32 = 2;
+
+impl Driver {
+    /// The stream of a handle. For calls of per-thread variants, none is the stream of the thread.
+    pub(crate) fn stream(&mut self, handle: u64, per_thread: bool, thread: ThreadId) -> Answer<Stream> {
+        match handle {
+            0 if !per_thread => Ok(StreamId::LEGACY),
+            LEGACY => Ok(StreamId::LEGACY),
+            0 | PER_THREAD => {
+                if let Some(stream) = self.per_thread.get(&thread) {
+                    return Ok(*stream);
+                }
+                let stream = self.streams.create(true);
+                self.per_thread.insert(thread, stream);
+                Ok(stream)
+            }
+            _ => self.created.get(&handle).map(|created| created.id).ok_or(Code::INVALID_HANDLE),
+        }
+    }
+
+    pub(crate) fn create_stream(&mut self, flags: u32, priority: i32) -> u64 {
+        let handle = self.handle();
+        let id = self.streams.create(flags & NON_BLOCKING == 0);
+        self.created.insert(handle, Created { id, flags, priority });
+        handle
+    }
+
+    pub(crate) fn destroy_stream(&mut self, handle: u64) -> Answer {
+        let created = self.created.remove(&handle).ok_or(Code::INVALID_HANDLE)?;
+        self.streams.destroy(created.id);
+        Ok(())
+    }
+
+    /// Flags and priority.
+    pub(crate) fn stream_facts(&self, handle: u64) -> Answer<(u32, i32)> {
+        match handle {
+            0..=PER_THREAD => Ok((0, 0)),
+            _ => self.created.get(&handle).map(|c| (c.flags, c.priority)).ok_or(Code::INVALID_HANDLE),
+        }
+    }
+
+    /// The host waits for a stream, or finds that it is idle.
+    pub(crate) fn synchronize(&mut self, stream: Stream) {
+        self.streams.synchronize(stream);
+    }
+
+    /// The host waits for everything.
+    pub(crate) fn synchronize_all(&mut self) {
+        self.streams.synchronize_all();
+    }
+
+    pub(crate) fn create_event(&mut self, flags: u32) -> u64 {
+        let handle = self.handle();
+        self.events.insert(handle, Event { recorded: None, timed: flags & DISABLE_TIMING == 0 });
+        handle
+    }
+
+    pub(crate) fn destroy_event(&mut self, handle: u64) -> Answer {
+        self.events.remove(&handle).map(|_| ()).ok_or(Code::INVALID_HANDLE)
+    }
+
+    pub(crate) fn record(&mut self, event: u64, stream: Stream) -> Answer {
+        let moment = self.streams.record(stream);
+        let event = self.events.get_mut(&event).ok_or(Code::INVALID_HANDLE)?;
+        event.recorded = Some((moment, Instant::now()));
+        Ok(())
+    }
+
+    pub(crate) fn wait(&mut self, stream: Stream, event: u64) -> Answer {
+        let event = self.events.get(&event).ok_or(Code::INVALID_HANDLE)?;
+        if let Some((moment, _)) = &event.recorded {
+            self.streams.wait(stream, moment);
+        }
+        Ok(())
+    }
+
+    /// The host waits for an event, or finds that it has come.
+    pub(crate) fn wait_for(&mut self, event: u64) -> Answer {
+        let event = self.events.get(&event).ok_or(Code::INVALID_HANDLE)?;
+        if let Some((moment, _)) = &event.recorded {
+            self.streams.host_waits(moment);
+        }
+        Ok(())
+    }
+
+    /// Milliseconds between two events.
+    pub(crate) fn elapsed(&self, start: u64, end: u64) -> Answer<f32> {
+        let at = |event| {
+            let event = self.events.get(&event).filter(|event| event.timed).ok_or(Code::INVALID_HANDLE)?;
+            event.recorded.as_ref().map(|(_, at)| *at).ok_or(Code::INVALID_HANDLE)
+        };
+        Ok(at(end)?.saturating_duration_since(at(start)?).as_secs_f32() * 1000.0)
+    }
+}
