@@ -215,7 +215,7 @@ impl Merged {
                 grid: launch.grid,
                 block: launch.block,
                 stream: launch.stream,
-                backend: "emu".into(),
+                backend: "emu",
                 records,
                 dropped,
             });
