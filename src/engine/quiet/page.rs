@@ -86,14 +86,23 @@ impl Page {
     /// The words from `from` on that are alike, up to `to`. A line stays one only if all its words are touched, as a whole.
     #[inline]
     pub(super) fn run(&mut self, from: usize, to: usize, whole: bool) -> Run {
-        let to = to.min((from / LINE + 1) * LINE);
-        let line = &mut self.lines[from / LINE % (WORDS / LINE)];
-        if line.is_some() && to - from == LINE && whole {
-            return Run { from: from as u16, to: to as u16, is_line: true };
+        let first = from / LINE;
+        let is_covered = |line: usize| whole && line * LINE >= from && (line + 1) * LINE <= to;
+        let mut end = to;
+        for line in first..to.div_ceil(LINE) {
+            if self.lines[line % (WORDS / LINE)].is_none() {
+                continue;
+            }
+            if !is_covered(line) {
+                self.expand_line(line);
+            } else if line == first {
+                return Run { from: from as u16, to: (from + LINE) as u16, is_line: true };
+            } else {
+                end = line * LINE;
+                break;
+            }
         }
-        if line.is_some() {
-            self.expand_line(from / LINE);
-        }
+        let to = end;
         let (Some(writers), Some(readers), Some(state)) =
             (self.writers.get(from..to), self.readers.get(from..to), self.state.get(from..to))
         else {
