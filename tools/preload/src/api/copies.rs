@@ -102,74 +102,80 @@ fn copy_3d(driver: &mut Driver, cx: super::Cx, copy: *const Copy3D, stream: u64,
     Ok(())
 }
 
-/// Rows to be filled.
-fn filled(to: u64, pitch: usize, width: usize, height: usize) -> Rows {
-    Rows { to, from: 0, width, height, to_pitch: pitch as u64, from_pitch: width as u64 }
+/// Copies bytes to one side from the other.
+fn copy(
+    cx: super::Cx,
+    sides: (Side, Side),
+    to: u64,
+    from: u64,
+    bytes: usize,
+    stream: u64,
+    timing: Timing,
+) -> Answer {
+    within(|driver| {
+        let stream = cx.stream(driver, stream)?;
+        driver.copy(cx.call, sides, Rows::one(to, from, bytes), stream, timing)
+    })
+}
+
+/// Where elements are set: how many in a row, how many rows, and bytes from one row to the next.
+#[derive(Clone, Copy)]
+struct Field {
+    to: u64,
+    pitch: usize,
+    width: usize,
+    height: usize,
+}
+
+impl Field {
+    /// One row, for which the pitch does not matter.
+    fn row(to: u64, count: usize) -> Self {
+        Self { to, pitch: 0, width: count, height: 1 }
+    }
+}
+
+/// Sets elements to a value, which has these bytes.
+fn set(cx: super::Cx, value: &[u8], field: Field, stream: u64, timing: Timing) -> Answer {
+    let Field { to, pitch, width, height } = field;
+    let width = width.checked_mul(value.len()).ok_or(Code::INVALID_VALUE)?;
+    let rows = Rows { to, from: 0, width, height, to_pitch: pitch as u64, from_pitch: width as u64 };
+    within(|driver| {
+        let stream = cx.stream(driver, stream)?;
+        driver.fill(cx.call, value, rows, stream, timing)
+    })
 }
 
 calls! {
     fn cuMemcpy(cx; to: u64, from: u64, bytes: usize) as [] per_thread [cuMemcpy_ptds] {
-        within(|driver| {
-            let stream = cx.stream(driver, 0)?;
-            let rows = Rows::one(to, from, bytes);
-            driver.copy(cx.call, (Side::Any, Side::Any), rows, stream, Timing::Waits)
-        })
+        copy(cx, (Side::Any, Side::Any), to, from, bytes, 0, Timing::Waits)
     }
 
     fn cuMemcpyAsync(cx; to: u64, from: u64, bytes: usize, stream: u64) as [] per_thread [cuMemcpyAsync_ptsz] {
-        within(|driver| {
-            let stream = cx.stream(driver, stream)?;
-            let rows = Rows::one(to, from, bytes);
-            driver.copy(cx.call, (Side::Any, Side::Any), rows, stream, Timing::Async)
-        })
+        copy(cx, (Side::Any, Side::Any), to, from, bytes, stream, Timing::Async)
     }
 
     fn cuMemcpyHtoD(cx; to: u64, from: u64, bytes: usize) as [cuMemcpyHtoD_v2] per_thread [cuMemcpyHtoD_v2_ptds cuMemcpyHtoD_ptds] {
-        within(|driver| {
-            let stream = cx.stream(driver, 0)?;
-            let rows = Rows::one(to, from, bytes);
-            driver.copy(cx.call, (Side::Device, Side::Host), rows, stream, Timing::Waits)
-        })
+        copy(cx, (Side::Device, Side::Host), to, from, bytes, 0, Timing::Waits)
     }
 
     fn cuMemcpyHtoDAsync(cx; to: u64, from: u64, bytes: usize, stream: u64) as [cuMemcpyHtoDAsync_v2] per_thread [cuMemcpyHtoDAsync_v2_ptsz cuMemcpyHtoDAsync_ptsz] {
-        within(|driver| {
-            let stream = cx.stream(driver, stream)?;
-            let rows = Rows::one(to, from, bytes);
-            driver.copy(cx.call, (Side::Device, Side::Host), rows, stream, Timing::Async)
-        })
+        copy(cx, (Side::Device, Side::Host), to, from, bytes, stream, Timing::Async)
     }
 
     fn cuMemcpyDtoH(cx; to: u64, from: u64, bytes: usize) as [cuMemcpyDtoH_v2] per_thread [cuMemcpyDtoH_v2_ptds cuMemcpyDtoH_ptds] {
-        within(|driver| {
-            let stream = cx.stream(driver, 0)?;
-            let rows = Rows::one(to, from, bytes);
-            driver.copy(cx.call, (Side::Host, Side::Device), rows, stream, Timing::Waits)
-        })
+        copy(cx, (Side::Host, Side::Device), to, from, bytes, 0, Timing::Waits)
     }
 
     fn cuMemcpyDtoHAsync(cx; to: u64, from: u64, bytes: usize, stream: u64) as [cuMemcpyDtoHAsync_v2] per_thread [cuMemcpyDtoHAsync_v2_ptsz cuMemcpyDtoHAsync_ptsz] {
-        within(|driver| {
-            let stream = cx.stream(driver, stream)?;
-            let rows = Rows::one(to, from, bytes);
-            driver.copy(cx.call, (Side::Host, Side::Device), rows, stream, Timing::Async)
-        })
+        copy(cx, (Side::Host, Side::Device), to, from, bytes, stream, Timing::Async)
     }
 
     fn cuMemcpyDtoD(cx; to: u64, from: u64, bytes: usize) as [cuMemcpyDtoD_v2] per_thread [cuMemcpyDtoD_v2_ptds cuMemcpyDtoD_ptds] {
-        within(|driver| {
-            let stream = cx.stream(driver, 0)?;
-            let rows = Rows::one(to, from, bytes);
-            driver.copy(cx.call, (Side::Device, Side::Device), rows, stream, Timing::Waits)
-        })
+        copy(cx, (Side::Device, Side::Device), to, from, bytes, 0, Timing::Waits)
     }
 
     fn cuMemcpyDtoDAsync(cx; to: u64, from: u64, bytes: usize, stream: u64) as [cuMemcpyDtoDAsync_v2] per_thread [cuMemcpyDtoDAsync_v2_ptsz cuMemcpyDtoDAsync_ptsz] {
-        within(|driver| {
-            let stream = cx.stream(driver, stream)?;
-            let rows = Rows::one(to, from, bytes);
-            driver.copy(cx.call, (Side::Device, Side::Device), rows, stream, Timing::Async)
-        })
+        copy(cx, (Side::Device, Side::Device), to, from, bytes, stream, Timing::Async)
     }
 
     fn cuMemcpyPeer(
@@ -181,11 +187,7 @@ calls! {
         bytes: usize
     ) as [] per_thread [cuMemcpyPeer_ptds] {
         let _ = (to_context, from_context);
-        within(|driver| {
-            let stream = cx.stream(driver, 0)?;
-            let rows = Rows::one(to, from, bytes);
-            driver.copy(cx.call, (Side::Device, Side::Device), rows, stream, Timing::Waits)
-        })
+        copy(cx, (Side::Device, Side::Device), to, from, bytes, 0, Timing::Waits)
     }
 
     fn cuMemcpyPeerAsync(
@@ -197,11 +199,7 @@ calls! {
         bytes: usize, stream: u64
     ) as [] per_thread [cuMemcpyPeerAsync_ptsz] {
         let _ = (to_context, from_context);
-        within(|driver| {
-            let stream = cx.stream(driver, stream)?;
-            let rows = Rows::one(to, from, bytes);
-            driver.copy(cx.call, (Side::Device, Side::Device), rows, stream, Timing::Async)
-        })
+        copy(cx, (Side::Device, Side::Device), to, from, bytes, stream, Timing::Async)
     }
 
     fn cuMemcpy2D(cx; copy: *const Copy2D) as [cuMemcpy2D_v2 cuMemcpy2DUnaligned cuMemcpy2DUnaligned_v2] per_thread [cuMemcpy2D_v2_ptds cuMemcpy2D_ptds cuMemcpy2DUnaligned_v2_ptds cuMemcpy2DUnaligned_ptds] {
@@ -221,11 +219,7 @@ calls! {
     }
 
     fn cuMemsetD8(cx; to: u64, value: u8, count: usize) as [cuMemsetD8_v2] per_thread [cuMemsetD8_v2_ptds cuMemsetD8_ptds] {
-        let bytes = count;
-        within(|driver| {
-            let stream = cx.stream(driver, 0)?;
-            driver.fill(cx.call, &value.to_le_bytes(), filled(to, bytes, bytes, 1), stream, Timing::Waits)
-        })
+        set(cx, &value.to_le_bytes(), Field::row(to, count), 0, Timing::Waits)
     }
 
     fn cuMemsetD2D8(
@@ -236,19 +230,11 @@ calls! {
         width: usize,
         height: usize
     ) as [cuMemsetD2D8_v2] per_thread [cuMemsetD2D8_v2_ptds cuMemsetD2D8_ptds] {
-        let bytes = width;
-        within(|driver| {
-            let stream = cx.stream(driver, 0)?;
-            driver.fill(cx.call, &value.to_le_bytes(), filled(to, pitch, bytes, height), stream, Timing::Waits)
-        })
+        set(cx, &value.to_le_bytes(), Field { to, pitch, width, height }, 0, Timing::Waits)
     }
 
     fn cuMemsetD8Async(cx; to: u64, value: u8, count: usize, stream: u64) as [] per_thread [cuMemsetD8Async_ptsz] {
-        let bytes = count;
-        within(|driver| {
-            let stream = cx.stream(driver, stream)?;
-            driver.fill(cx.call, &value.to_le_bytes(), filled(to, bytes, bytes, 1), stream, Timing::Async)
-        })
+        set(cx, &value.to_le_bytes(), Field::row(to, count), stream, Timing::Async)
     }
 
     fn cuMemsetD2D8Async(
@@ -259,19 +245,11 @@ calls! {
         width: usize,
         height: usize, stream: u64
     ) as [] per_thread [cuMemsetD2D8Async_ptsz] {
-        let bytes = width;
-        within(|driver| {
-            let stream = cx.stream(driver, stream)?;
-            driver.fill(cx.call, &value.to_le_bytes(), filled(to, pitch, bytes, height), stream, Timing::Async)
-        })
+        set(cx, &value.to_le_bytes(), Field { to, pitch, width, height }, stream, Timing::Async)
     }
 
     fn cuMemsetD16(cx; to: u64, value: u16, count: usize) as [cuMemsetD16_v2] per_thread [cuMemsetD16_v2_ptds cuMemsetD16_ptds] {
-        let bytes = count.checked_mul(2).ok_or(Code::INVALID_VALUE)?;
-        within(|driver| {
-            let stream = cx.stream(driver, 0)?;
-            driver.fill(cx.call, &value.to_le_bytes(), filled(to, bytes, bytes, 1), stream, Timing::Waits)
-        })
+        set(cx, &value.to_le_bytes(), Field::row(to, count), 0, Timing::Waits)
     }
 
     fn cuMemsetD2D16(
@@ -282,19 +260,11 @@ calls! {
         width: usize,
         height: usize
     ) as [cuMemsetD2D16_v2] per_thread [cuMemsetD2D16_v2_ptds cuMemsetD2D16_ptds] {
-        let bytes = width.checked_mul(2).ok_or(Code::INVALID_VALUE)?;
-        within(|driver| {
-            let stream = cx.stream(driver, 0)?;
-            driver.fill(cx.call, &value.to_le_bytes(), filled(to, pitch, bytes, height), stream, Timing::Waits)
-        })
+        set(cx, &value.to_le_bytes(), Field { to, pitch, width, height }, 0, Timing::Waits)
     }
 
     fn cuMemsetD16Async(cx; to: u64, value: u16, count: usize, stream: u64) as [] per_thread [cuMemsetD16Async_ptsz] {
-        let bytes = count.checked_mul(2).ok_or(Code::INVALID_VALUE)?;
-        within(|driver| {
-            let stream = cx.stream(driver, stream)?;
-            driver.fill(cx.call, &value.to_le_bytes(), filled(to, bytes, bytes, 1), stream, Timing::Async)
-        })
+        set(cx, &value.to_le_bytes(), Field::row(to, count), stream, Timing::Async)
     }
 
     fn cuMemsetD2D16Async(
@@ -305,19 +275,11 @@ calls! {
         width: usize,
         height: usize, stream: u64
     ) as [] per_thread [cuMemsetD2D16Async_ptsz] {
-        let bytes = width.checked_mul(2).ok_or(Code::INVALID_VALUE)?;
-        within(|driver| {
-            let stream = cx.stream(driver, stream)?;
-            driver.fill(cx.call, &value.to_le_bytes(), filled(to, pitch, bytes, height), stream, Timing::Async)
-        })
+        set(cx, &value.to_le_bytes(), Field { to, pitch, width, height }, stream, Timing::Async)
     }
 
     fn cuMemsetD32(cx; to: u64, value: u32, count: usize) as [cuMemsetD32_v2] per_thread [cuMemsetD32_v2_ptds cuMemsetD32_ptds] {
-        let bytes = count.checked_mul(4).ok_or(Code::INVALID_VALUE)?;
-        within(|driver| {
-            let stream = cx.stream(driver, 0)?;
-            driver.fill(cx.call, &value.to_le_bytes(), filled(to, bytes, bytes, 1), stream, Timing::Waits)
-        })
+        set(cx, &value.to_le_bytes(), Field::row(to, count), 0, Timing::Waits)
     }
 
     fn cuMemsetD2D32(
@@ -328,19 +290,11 @@ calls! {
         width: usize,
         height: usize
     ) as [cuMemsetD2D32_v2] per_thread [cuMemsetD2D32_v2_ptds cuMemsetD2D32_ptds] {
-        let bytes = width.checked_mul(4).ok_or(Code::INVALID_VALUE)?;
-        within(|driver| {
-            let stream = cx.stream(driver, 0)?;
-            driver.fill(cx.call, &value.to_le_bytes(), filled(to, pitch, bytes, height), stream, Timing::Waits)
-        })
+        set(cx, &value.to_le_bytes(), Field { to, pitch, width, height }, 0, Timing::Waits)
     }
 
     fn cuMemsetD32Async(cx; to: u64, value: u32, count: usize, stream: u64) as [] per_thread [cuMemsetD32Async_ptsz] {
-        let bytes = count.checked_mul(4).ok_or(Code::INVALID_VALUE)?;
-        within(|driver| {
-            let stream = cx.stream(driver, stream)?;
-            driver.fill(cx.call, &value.to_le_bytes(), filled(to, bytes, bytes, 1), stream, Timing::Async)
-        })
+        set(cx, &value.to_le_bytes(), Field::row(to, count), stream, Timing::Async)
     }
 
     fn cuMemsetD2D32Async(
@@ -351,10 +305,6 @@ calls! {
         width: usize,
         height: usize, stream: u64
     ) as [] per_thread [cuMemsetD2D32Async_ptsz] {
-        let bytes = width.checked_mul(4).ok_or(Code::INVALID_VALUE)?;
-        within(|driver| {
-            let stream = cx.stream(driver, stream)?;
-            driver.fill(cx.call, &value.to_le_bytes(), filled(to, pitch, bytes, height), stream, Timing::Async)
-        })
+        set(cx, &value.to_le_bytes(), Field { to, pitch, width, height }, stream, Timing::Async)
     }
 }

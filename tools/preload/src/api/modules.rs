@@ -3,8 +3,8 @@
 use std::ffi::{c_char, c_void};
 
 use super::{calls, put, put_if, text};
-use crate::code::Code;
-use crate::process::within;
+use crate::code::{Answer, Code};
+use crate::process::{with, within};
 
 calls! {
     fn cuModuleLoad(cx; module: *mut u64, path: *const c_char) as [] per_thread [] {
@@ -65,11 +65,7 @@ calls! {
         module: u64,
         name: *const c_char,
     ) as [cuModuleGetGlobal_v2] per_thread [] {
-        let name = text(name)?;
-        let (base, size) = within(|driver| driver.variable(module, name))?;
-        put_if(pointer, base);
-        put_if(bytes, size as usize);
-        Ok(())
+        variable(pointer, bytes, module, name)
     }
 
     fn cuLibraryLoadData(
@@ -87,7 +83,7 @@ calls! {
         if image == 0 {
             return Err(Code::INVALID_VALUE);
         }
-        put(library, crate::process::with(|driver| driver.load_data(cx.call, image))?)
+        put(library, with(|driver| driver.load_data(cx.call, image))?)
     }
 
     fn cuLibraryLoadFromFile(
@@ -103,15 +99,15 @@ calls! {
     ) as [] per_thread [] {
         let _ = (jit_options, jit_values, jit_count, options, values, count);
         let path = text(path)?;
-        put(library, crate::process::with(|driver| driver.load_file(path))?)
+        put(library, with(|driver| driver.load_file(path))?)
     }
 
     fn cuLibraryUnload(cx; library: u64) as [] per_thread [] {
-        crate::process::with(|driver| driver.unload(library))
+        with(|driver| driver.unload(library))
     }
 
     fn cuLibraryGetModule(cx; module: *mut u64, library: u64) as [] per_thread [] {
-        let known = crate::process::with(|driver| Ok(driver.is_module(library)))?;
+        let known = with(|driver| Ok(driver.is_module(library)))?;
         if !known {
             return Err(Code::INVALID_HANDLE);
         }
@@ -120,11 +116,11 @@ calls! {
 
     fn cuLibraryGetKernel(cx; kernel: *mut u64, library: u64, name: *const c_char) as [] per_thread [] {
         let name = text(name)?;
-        put(kernel, crate::process::with(|driver| driver.find(library, name))?)
+        put(kernel, with(|driver| driver.find(library, name))?)
     }
 
     fn cuLibraryGetKernelCount(cx; count: *mut u32, library: u64) as [] per_thread [] {
-        put(count, crate::process::with(|driver| driver.kernels(library))?.len() as u32)
+        put(count, with(|driver| driver.kernels(library))?.len() as u32)
     }
 
     fn cuLibraryEnumerateKernels(cx; kernels: *mut u64, count: u32, library: u64) as [] per_thread [] {
@@ -138,11 +134,7 @@ calls! {
         library: u64,
         name: *const c_char,
     ) as [cuLibraryGetManaged] per_thread [] {
-        let name = text(name)?;
-        let (base, size) = within(|driver| driver.variable(library, name))?;
-        put_if(pointer, base);
-        put_if(bytes, size as usize);
-        Ok(())
+        variable(pointer, bytes, library, name)
     }
 
     fn cuKernelGetFunction(cx; function: *mut u64, kernel: u64) as [] per_thread [] {
@@ -159,8 +151,17 @@ calls! {
     }
 }
 
-fn enumerate(to: *mut u64, count: u32, module: u64) -> crate::code::Answer {
-    let handles = crate::process::with(|driver| {
+/// Address and size of a variable.
+fn variable(pointer: *mut u64, bytes: *mut usize, module: u64, name: *const c_char) -> Answer {
+    let name = text(name)?;
+    let (base, size) = within(|driver| driver.variable(module, name))?;
+    put_if(pointer, base);
+    put_if(bytes, size as usize);
+    Ok(())
+}
+
+fn enumerate(to: *mut u64, count: u32, module: u64) -> Answer {
+    let handles = with(|driver| {
         let names = driver.kernels(module)?;
         names.iter().take(count as usize).map(|name| driver.find(module, name)).collect::<Result<Vec<_>, _>>()
     })?;
