@@ -2,11 +2,11 @@
 
 use super::kept::{Id, Kept};
 use super::{Pass, Quiet};
-use crate::abi::{Tagged, lanes};
+use crate::abi::{Record, Tagged, lanes};
 use crate::engine::clock::Time;
 use crate::engine::stands::Stands;
 
-/// In `Page::state`: the writer stands for accesses of its thread, for those of others.
+/// In `Word::state`: the writer stands for accesses of its warp, for those of others.
 const OWN: u16 = 1 << 8;
 const OTHERS: u16 = 1 << 9;
 
@@ -57,58 +57,58 @@ impl Pass<'_> {
 impl Quiet {
     /// What the record will stand for at words that it stores to; `None` where that differs from word to word.
     pub(super) fn before(&self, pass: &mut Pass<'_>, store: Store) -> Option<u16> {
-        let others = if pass.is_for_others() { OTHERS } else { 0 };
-        let is_of_launch = |kept: &&Kept, pass: &Pass<'_>| kept.entry.launch == pass.now.entry.launch;
-        let mut bits = reads(pass, store, others);
-        let Some(kept) = self.records.get(store.writer).filter(|kept| is_of_launch(kept, pass)) else {
-            return Some(bits);
-        };
-        let own = kept.entry.same_warp(&pass.now.entry);
-        if own && !pass.is_like(kept) {
-            return None;
-        }
-        bits |= behind(store.state, own, others);
-        let differs = if own { OWN } else { others };
-        let record = kept.record()?;
-        let now = pass.now.record;
-        let differ = match (record.one_value(), now.one_value()) {
-            _ if bits & differs == differs => true,
-            (Some(a), Some(b)) => a != b,
-            _ if own || pass.is_like(kept) => {
-                let first = record.written(0) != now.written(0);
-                let mut ranks = 1..now.mask().count_ones() as usize;
-                if ranks.any(|rank| (record.written(rank) != now.written(rank)) != first) {
-                    return None;
-                }
-                first
+        self.stood_for(pass, store, |pass, kept, record, counts| {
+            let own = kept.entry.same_warp(&pass.now.entry);
+            if own && !pass.is_like(kept) {
+                return None;
             }
-            _ => return None,
-        };
-        if own {
-            pass.own_time = pass.own_time.max(if differ { kept.entry.time } else { kept.own_time });
-        }
-        Some(if differ { bits | differs } else { bits })
+            let now = pass.now.record;
+            match (record.one_value(), now.one_value()) {
+                _ if counts => Some(true),
+                (Some(a), Some(b)) => Some(a != b),
+                _ if own || pass.is_like(kept) => {
+                    let first = record.written(0) != now.written(0);
+                    let mut ranks = 1..now.mask().count_ones() as usize;
+                    ranks.all(|rank| (record.written(rank) != now.written(rank)) == first).then_some(first)
+                }
+                _ => None,
+            }
+        })
     }
 
     /// The same for one word.
     pub(super) fn before_at(&self, pass: &mut Pass<'_>, store: Store, word: u64) -> u16 {
+        let bits =
+            self.stood_for(pass, store, |pass, kept, record, _| {
+                let now = pass.pattern.ranks_at(pass.now.record, word);
+                let mut earlier = lanes(kept.pattern.ranks_at(record, word));
+                Some(earlier.any(|before| {
+                    lanes(now).any(|now| record.written(before) != pass.now.record.written(now))
+                }))
+            });
+        bits.unwrap_or(OWN | OTHERS)
+    }
+
+    /// What reads and the last store leave to stand for. `differ` says whether that store had another value, `None` if it
+    /// cannot; it is told whether such a store counts already.
+    fn stood_for(
+        &self,
+        pass: &mut Pass<'_>,
+        store: Store,
+        differ: impl FnOnce(&Pass<'_>, &Kept, &Record<'_>, bool) -> Option<bool>,
+    ) -> Option<u16> {
         let others = if pass.is_for_others() { OTHERS } else { 0 };
         let mut bits = reads(pass, store, others);
         let of_launch = |kept: &&Kept| kept.entry.launch == pass.now.entry.launch;
-        let Some(kept) = self.records.get(store.writer).filter(of_launch) else { return bits };
-        let Some(record) = kept.record() else { return bits };
+        let Some(kept) = self.records.get(store.writer).filter(of_launch) else { return Some(bits) };
         let own = kept.entry.same_warp(&pass.now.entry);
         bits |= behind(store.state, own, others);
-        let now = pass.pattern.ranks_at(pass.now.record, word);
-        let differ = lanes(kept.pattern.ranks_at(&record, word))
-            .any(|before| lanes(now).any(|now| record.written(before) != pass.now.record.written(now)));
-        if differ {
-            bits |= if own { OWN } else { others };
-        }
+        let differs = if own { OWN } else { others };
+        let differ = differ(pass, kept, &kept.record()?, bits & differs == differs)?;
         if own {
             pass.own_time = pass.own_time.max(if differ { kept.entry.time } else { kept.own_time });
         }
-        bits
+        Some(if differ { bits | differs } else { bits })
     }
 }
 
