@@ -12,9 +12,7 @@ use super::memory::{Kind, Memory};
 use super::record::Recorder;
 use super::weak::Weak;
 use super::{begins, parameters};
-use crate::backend::{
-    BackendError, Fault, FaultKind, Launch, LaunchInfo, MemoryOrder, Region, RunOptions, Sink, Stop,
-};
+use crate::backend::{BackendError, Launch, LaunchInfo, MemoryOrder, Region, RunOptions, Sink, Stop};
 use crate::instrument::SiteTable;
 use crate::ptx::ast::Module;
 use crate::span::SourceFile;
@@ -177,19 +175,11 @@ impl Device {
     }
 }
 
-/// A launch that faulted, for callers that only need to know so.
-pub fn is_fault(stop: &Stop) -> Option<FaultKind> {
-    match stop {
-        Stop::Fault(Fault { kind, .. }) => Some(*kind),
-        _ => None,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::abi::Unit;
-    use crate::backend::{Arg, LaunchEnd};
+    use crate::backend::{Arg, Fault, FaultKind, LaunchEnd};
 
     struct Count(u64);
 
@@ -255,7 +245,8 @@ mod tests {
         assert!(run(&mut device, 0x7f00_0000_0000).is_none());
         assert_eq!(device.read(0x7f00_0000_0000, 4).unwrap(), [10, 0, 0, 0]);
         assert_eq!(device.free(buffer), Some(4));
-        assert_eq!(run(&mut device, buffer).as_ref().and_then(is_fault), Some(FaultKind::Freed));
+        let stop = run(&mut device, buffer);
+        assert!(matches!(stop, Some(Stop::Fault(Fault { kind: FaultKind::Freed, .. }))), "{stop:?}");
         assert_eq!(device.unmap(0x7f00_0000_0000), Some(64));
         assert!(device.map("again", 0x7f00_0000_0020, 4));
         assert!(sink.0 >= 9);

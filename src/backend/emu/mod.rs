@@ -43,7 +43,7 @@ use crate::abi::control::CONTROL_SYMBOL;
 use crate::instrument::{self, CallMode, SiteTable};
 use crate::ptx::ast::Module;
 use crate::span::Span;
-pub use device::{Device, Kernel, Loaded, is_fault};
+pub use device::{Device, Kernel, Loaded};
 use image::Image;
 use inserted::Inserted;
 use instrumented::Room;
