@@ -184,7 +184,7 @@ fn check(
         // behind a flag.
         let strong = wide(key.scope) && wide(other.scope) && key.same_bytes(other);
         let atomic = key.class == AccessClass::Atomic || other.class == AccessClass::Atomic;
-        if strong && atomic {
+        if strong && (atomic || group.last_but_one) {
             continue;
         }
         // A strong load of what a strong store left is no race, but it may be the data of a publication that went wrong.

@@ -29,8 +29,9 @@
 //!
 //! What is approximated, axiom by axiom, and in which direction:
 //! - *Observation.* Which write a strong read observed is told by its value (`event::order`); the latest of that value is
-//!   taken. May miss. An access takes the place of earlier ones of its thread, and later accesses that only observation orders
-//!   after it count as ordered after those, too; the model orders them after the observed write alone. Misses that race.
+//!   taken. May miss. Of the strong accesses of a warp to a place, the last read, atomic and two stores are kept (`shadow`). Later
+//!   accesses that only observation orders after those count as ordered after what was before them, too; the model orders
+//!   them after the observed write alone. Misses that race, which takes a third store.
 //! - *Fence-SC.* Unforced order (mere timing) is no order, as the model demands of a verdict over executions. A forced edge
 //!   needs a *strong* read that observed the write; one through a weak read is not seen (the flag itself is a race then),
 //!   nor one between blocks of a cluster by fences of cluster scope. May report too much.

@@ -2,7 +2,9 @@
 //!
 //! Accesses of one word are kept in groups of equal class, strength, scope and extent; a group holds one entry per warp
 //! and time. An entry goes when an ordered access that conflicts with at least as much takes its place, so a strong
-//! access never replaces a weak one, nor a wide scope a narrow one.
+//! access never replaces a weak one, nor a wide scope a narrow one. Who observes a strong write is ordered after that
+//! write, but not after what its thread did before it: so a strong write replaces no read, and of two strong stores of one
+//! warp the earlier one is kept as well.
 
 use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
@@ -163,12 +165,18 @@ type WarpIndex = FxHashMap<WarpKey, u32>;
 #[derive(Clone, Debug)]
 pub(super) struct Group {
     pub(super) key: Key,
+    /// Strong stores that each were the last of their warp but one.
+    pub(super) last_but_one: bool,
     pub(super) entries: SmallVec<[Entry; 1]>,
     /// Warp to its latest entry, once there are many.
     index: Option<Box<WarpIndex>>,
 }
 
 impl Group {
+    fn new(key: Key, last_but_one: bool) -> Self {
+        Self { key, last_but_one, entries: SmallVec::new(), index: None }
+    }
+
     fn find(&self, entry: &Entry) -> Option<usize> {
         match &self.index {
             Some(index) => index.get(&entry.of_warp()).map(|at| *at as usize),
@@ -244,11 +252,14 @@ impl Cell {
         let mut own = None;
         // The own warp's last entry in that group, once it was looked for.
         let mut last_own = None;
+        let mut store_before = None;
+        let writes_strongly = key.writes() && key.is_strong();
         for (at, group) in self.groups.iter_mut().enumerate() {
-            if group.key == key {
+            if group.key == key && !group.last_but_one {
                 own = Some(at);
             }
-            if !key.replaces(&group.key) {
+            let stays = writes_strongly && group.key.is_strong() && own != Some(at);
+            if stays || !key.replaces(&group.key) {
                 continue;
             }
             // Reads, and strong operations on one word, may come from every warp of the grid; among them only the own
@@ -274,21 +285,25 @@ impl Cell {
                 if last.time == entry.time {
                     continue;
                 }
-                let before = last.mask;
+                let before = *last;
                 last.mask &= !ordered(last);
-                if key.class == AccessClass::Write && before & !last.mask != 0 {
-                    entry.stands.replace(entry.value, &group.key, last, true);
+                if key.class == AccessClass::Write && before.mask & !last.mask != 0 {
+                    entry.stands.replace(entry.value, &group.key, &before, true);
+                    store_before = Some(before);
                 }
                 if last.mask == 0 {
                     *last = Entry { mask: 0, ..entry };
                 }
             }
         }
+        if let Some(before) = store_before {
+            self.keep_before(key, before);
+        }
         let at = match own {
             Some(at) => at,
             None => {
                 self.groups.retain(|group| !group.entries.is_empty());
-                self.groups.push(Group { key, entries: SmallVec::new(), index: None });
+                self.groups.push(Group::new(key, false));
                 self.groups.len() - 1
             }
         };
@@ -317,6 +332,22 @@ impl Cell {
             return false;
         }
         group.push(entry)
+    }
+
+    /// Keeps the last store of a warp but one.
+    fn keep_before(&mut self, key: Key, before: Entry) {
+        let at = self.groups.iter().position(|group| group.last_but_one && group.key == key);
+        let at = at.unwrap_or_else(|| {
+            self.groups.push(Group::new(key, true));
+            self.groups.len() - 1
+        });
+        let Some(group) = self.groups.get_mut(at) else { return };
+        match group.find(&before).and_then(|at| group.entries.get_mut(at)) {
+            Some(same) => *same = before,
+            None => {
+                let _ = group.push(before);
+            }
+        }
     }
 }
 
