@@ -1,13 +1,16 @@
 //! Reading records. Nothing is copied: a `Record` looks into the units it was read from.
 
-use super::encode::lanes;
-use super::{BY_LANES, LANES, LAP, MAX_UNITS, Payload, UNITS_SHIFT, Unit};
+use super::encode::{count_lanes, lanes};
+use super::{
+    BY_LANES, HAS_A, HAS_READ, HAS_TICKETS, HAS_WRITTEN, LANES, LAP, MAX_UNITS, Payload, UNITS_SHIFT, Unit,
+};
 
 /// One record.
 #[derive(Clone, Copy, Debug)]
 pub struct Record<'u> {
     units: &'u [Unit],
-    payload: Payload,
+    /// The first unit.
+    header: Unit,
 }
 
 /// Units that are no record: a defect of the writer or a damaged trace.
@@ -32,19 +35,17 @@ pub enum DecodeError {
 }
 
 /// Reads the record at the start of `units`; `None` when there are none.
+#[inline]
 pub fn decode(units: &[Unit]) -> Result<Option<Record<'_>>, DecodeError> {
-    let Some(header) = units.first() else { return Ok(None) };
+    let Some(header) = units.first().copied() else { return Ok(None) };
+    let record = Record { units, header };
     let length = (header.hi >> UNITS_SHIFT & 0x7f) as usize;
-    let payload = Payload::from_flags(header.hi);
-    let active = (header.lo >> 32).count_ones() as usize;
-    let values =
-        if header.hi & BY_LANES != 0 { active * payload.lane_units() } else { payload.compact_units() };
-    let need = 1 + usize::from(payload.tickets) + values;
+    let need = record.values_at() + record.value_units();
     if length != need || length > MAX_UNITS {
         return Err(DecodeError::Length { units: length, need });
     }
     match units.get(..length) {
-        Some(units) => Ok(Some(Record { units, payload })),
+        Some(units) => Ok(Some(Record { units, header })),
         None => Err(DecodeError::Truncated { units: length, have: units.len() }),
     }
 }
@@ -54,6 +55,10 @@ impl<'u> Record<'u> {
         self.units.get(at).copied().unwrap_or_default()
     }
 
+    fn has(&self, flag: u64) -> bool {
+        self.header.hi & flag != 0
+    }
+
     /// The units it was read from.
     pub fn units(&self) -> &'u [Unit] {
         self.units
@@ -61,32 +66,32 @@ impl<'u> Record<'u> {
 
     /// The site.
     pub fn site(&self) -> u32 {
-        self.unit(0).lo as u32
+        self.header.lo as u32
     }
 
     /// Lanes that executed it together.
     pub fn mask(&self) -> u32 {
-        (self.unit(0).lo >> 32) as u32
+        (self.header.lo >> 32) as u32
     }
 
     /// Linear index of the block.
     pub fn block(&self) -> u32 {
-        self.unit(0).hi as u32
+        self.header.hi as u32
     }
 
     /// Warp of the block.
     pub fn warp(&self) -> u8 {
-        (self.unit(0).hi >> 32) as u8
+        (self.header.hi >> 32) as u8
     }
 
     /// What it holds.
     pub fn payload(&self) -> Payload {
-        self.payload
+        Payload::from_flags(self.header.hi)
     }
 
     /// Tickets from before and after the operation.
     pub fn tickets(&self) -> Option<(u64, u64)> {
-        self.payload.tickets.then(|| (self.unit(1).lo, self.unit(1).hi & !LAP))
+        self.has(HAS_TICKETS).then(|| (self.unit(1).lo, self.unit(1).hi & !LAP))
     }
 
     /// The active lanes, low to high.
@@ -104,11 +109,18 @@ impl<'u> Record<'u> {
     }
 
     fn values_at(&self) -> usize {
-        1 + usize::from(self.payload.tickets)
+        1 + usize::from(self.has(HAS_TICKETS))
+    }
+
+    fn value_units(&self) -> usize {
+        if self.by_lanes() {
+            return self.lane_count() * self.lane_units();
+        }
+        usize::from(self.has(HAS_A)) + usize::from(self.has(HAS_READ)) + usize::from(self.has(HAS_WRITTEN))
     }
 
     fn by_lanes(&self) -> bool {
-        self.unit(0).hi & BY_LANES != 0
+        self.has(BY_LANES)
     }
 
     fn compact(&self, index: usize, rank: usize) -> u64 {
@@ -118,12 +130,23 @@ impl<'u> Record<'u> {
     }
 
     fn lane_unit(&self, rank: usize, second: usize) -> Unit {
-        self.unit(self.values_at() + rank * self.payload.lane_units() + second)
+        self.unit(self.values_at() + rank * self.lane_units() + second)
+    }
+
+    /// How many units each lane takes when values stand lane by lane.
+    fn lane_units(&self) -> usize {
+        if self.has(HAS_READ) && self.has(HAS_WRITTEN) { 2 } else { 1 }
+    }
+
+    /// How many lanes take part.
+    #[inline]
+    pub fn lane_count(&self) -> usize {
+        count_lanes(self.mask()) as usize
     }
 
     /// First value and stride of `a` by rank, if the record is compact.
     pub fn a_progression(&self) -> Option<(u64, i64)> {
-        if self.by_lanes() || !self.payload.a {
+        if self.by_lanes() || !self.has(HAS_A) {
             return None;
         }
         let unit = self.unit(self.values_at());
@@ -136,25 +159,19 @@ impl<'u> Record<'u> {
         if !self.by_lanes() {
             return self.a_progression();
         }
-        let step = self.payload.lane_units();
-        let mut values =
-            self.units.get(self.values_at()..)?.chunks_exact(step.max(1)).map(|lane| lane[0].hi & !LAP);
-        let first = values.next()?;
-        let Some(second) = values.next() else { return Some((first, 0)) };
-        let stride = second.wrapping_sub(first);
-        // One loop without branches.
-        let (_, off) = values.fold((second, 0), |(last, off), a| (a, off | (a.wrapping_sub(last) ^ stride)));
-        (off == 0).then_some((first, stride.cast_signed()))
+        let units = self.units.get(self.values_at()..)?;
+        // Two loops, as the compiler makes a quick one only of a step that it knows.
+        if self.lane_units() == 1 { steps::<1>(units) } else { steps::<2>(units) }
     }
 
     /// `a` of all active lanes, by rank, and how many there are.
     #[inline]
     pub fn all_a(&self) -> ([u64; LANES], usize) {
-        let lanes = self.mask().count_ones() as usize;
+        let lanes = self.lane_count();
         let mut all = [0; LANES];
         if self.by_lanes() {
             let values = self.units.get(self.values_at()..).unwrap_or(&[]);
-            for (a, units) in all.iter_mut().zip(values.chunks_exact(self.payload.lane_units())) {
+            for (a, units) in all.iter_mut().zip(values.chunks_exact(self.lane_units())) {
                 *a = units.first().map_or(0, |unit| unit.hi & !LAP);
             }
         } else {
@@ -173,20 +190,20 @@ impl<'u> Record<'u> {
 
     /// The value read by the lane with this rank.
     pub fn read(&self, rank: usize) -> Option<u64> {
-        if !self.payload.read {
+        if !self.has(HAS_READ) {
             return None;
         }
         Some(if self.by_lanes() {
             self.lane_unit(rank, 0).lo
         } else {
-            self.compact(usize::from(self.payload.a), rank)
+            self.compact(usize::from(self.has(HAS_A)), rank)
         })
     }
 
     /// The value that all lanes write, if that is easy to tell.
     pub fn one_value(&self) -> Option<u64> {
         let one = self.mask().is_power_of_two();
-        if !self.payload.written || (self.by_lanes() && !one) {
+        if !self.has(HAS_WRITTEN) || (self.by_lanes() && !one) {
             return None;
         }
         let value = self.written(0);
@@ -195,15 +212,42 @@ impl<'u> Record<'u> {
 
     /// The value written by the lane with this rank.
     pub fn written(&self, rank: usize) -> Option<u64> {
-        if !self.payload.written {
+        if !self.has(HAS_WRITTEN) {
             return None;
         }
         Some(if self.by_lanes() {
-            self.lane_unit(rank, usize::from(self.payload.read)).lo
+            self.lane_unit(rank, usize::from(self.has(HAS_READ))).lo
         } else {
-            self.compact(usize::from(self.payload.a) + usize::from(self.payload.read), rank)
+            self.compact(usize::from(self.has(HAS_A)) + usize::from(self.has(HAS_READ)), rank)
         })
     }
+}
+
+/// First value and stride of addresses that lie so many units apart.
+fn steps<const STEP: usize>(units: &[Unit]) -> Option<(u64, i64)> {
+    let (lanes, _) = units.as_chunks::<STEP>();
+    let a = |lane: &[Unit; STEP]| lane[0].hi & !LAP;
+    let first = a(lanes.first()?);
+    let Some(second) = lanes.get(1) else { return Some((first, 0)) };
+    let stride = a(second).wrapping_sub(first);
+    // Without the lap bit, which no address has; neither does the last one, nor any between, as they lie in order.
+    let distance = stride.cast_signed().checked_mul(lanes.len() as i64 - 1)?;
+    if first.checked_add_signed(distance)? & LAP != 0 {
+        return None;
+    }
+    let (mut expected, mut off) = (first, 0);
+    let (fours, rest) = lanes.as_chunks::<4>();
+    for four in fours {
+        for (lane, distance) in four.iter().zip([0, stride, stride.wrapping_mul(2), stride.wrapping_mul(3)]) {
+            off |= lane[0].hi ^ expected.wrapping_add(distance);
+        }
+        expected = expected.wrapping_add(stride.wrapping_mul(4));
+    }
+    for lane in rest {
+        off |= lane[0].hi ^ expected;
+        expected = expected.wrapping_add(stride);
+    }
+    (off & !LAP == 0).then_some((first, stride.cast_signed()))
 }
 
 #[cfg(test)]

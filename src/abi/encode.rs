@@ -102,6 +102,17 @@ fn progression(mask: u32, values: &Lanes) -> Option<(u64, i32)> {
     Some((first, stride))
 }
 
+/// How many lanes a mask has. Mostly it is all of them, and counting bits takes a while on machines whose instruction for it is
+/// not to be relied on.
+#[inline]
+pub fn count_lanes(mask: u32) -> u32 {
+    #[inline(never)]
+    fn count(mask: u32) -> u32 {
+        mask.count_ones()
+    }
+    if mask == u32::MAX { u32::BITS } else { count(mask) }
+}
+
 /// The lanes of a mask, low to high.
 #[inline(always)]
 pub fn lanes(mask: u32) -> impl Iterator<Item = usize> {

@@ -31,7 +31,7 @@ mod decode;
 mod encode;
 
 pub use decode::{DecodeError, Record, decode};
-pub use encode::{Encoder, Lanes, lanes};
+pub use encode::{Encoder, Lanes, count_lanes, lanes};
 
 /// One 16-byte unit as two words.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -103,16 +103,6 @@ impl Payload {
             written: hi & HAS_WRITTEN != 0,
             tickets: hi & HAS_TICKETS != 0,
         }
-    }
-
-    /// How many compact units follow header and tickets.
-    fn compact_units(self) -> usize {
-        usize::from(self.a) + usize::from(self.read) + usize::from(self.written)
-    }
-
-    /// How many units each lane takes when values stand lane by lane.
-    fn lane_units(self) -> usize {
-        if self.read && self.written { 2 } else { 1 }
     }
 }
 

@@ -58,7 +58,7 @@ const LARGEST: u64 = 16;
 
 impl Core {
     /// Handles lanes of an access record, in the order of `ranks`.
-    pub(super) fn access(&mut self, access: &Access, record: &Record<'_>, ranks: &[u8]) {
+    pub(super) fn accessed(&mut self, access: &Access, record: &Record<'_>, ranks: &[u8]) {
         let path = match access.marking {
             Marking::NonCoherent => Path::ReadOnly,
             _ => Path::Plain,
@@ -66,8 +66,7 @@ impl Core {
         let Some(entry) = self.entry(record, path) else { return };
         let strong = access.order.is_strong();
         // What meets an operation of the host goes word by word.
-        let whole =
-            !strong && ranks.len() as u32 == record.mask().count_ones() && !self.host.meets(record, access);
+        let whole = !strong && ranks.len() == record.lane_count() && !self.host.meets(record, access);
         let left = if whole { self.quiet(access, record, &entry) } else { None };
         if left == Some(false) && (!access.writes() || self.locations.is_empty()) {
             return;
@@ -92,7 +91,8 @@ impl Core {
         self.weak_writes(access, record, ranks, stroke);
     }
 
-    /// What all accesses of a record have in common.
+    /// What all accesses of a record have in common, with all of its lanes.
+    #[inline(always)] // done for each record
     pub(super) fn entry(&mut self, record: &Record<'_>, path: Path) -> Option<Entry> {
         let (index, warp_index) = (record.block(), record.warp());
         let (current, events) = (self.current, self.events);
@@ -101,7 +101,7 @@ impl Core {
             launch: current,
             block: index,
             warp: warp_index,
-            mask: 0,
+            mask: record.mask(),
             time: warp.time,
             site: SiteId(record.site()),
             order: 0,
@@ -146,12 +146,13 @@ impl Core {
     }
 
     /// Takes the access to quiet words. Tells whether any are left, all for `None`.
+    #[inline]
     fn quiet(&mut self, access: &Access, record: &Record<'_>, entry: &Entry) -> Option<bool> {
         let block = self.blocks.get_mut(record.block())?;
         let warp = block.warps.get(usize::from(record.warp()))?;
         let now = Now {
             record,
-            entry: Entry { mask: record.mask(), ..*entry },
+            entry,
             class: class_of(access),
             element: access.element,
             bytes: access.bytes() as u8,

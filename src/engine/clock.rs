@@ -166,6 +166,12 @@ impl Clock {
         self.find(block).is_ok()
     }
 
+    /// The time up to which all threads of a block are known.
+    #[inline]
+    pub(super) fn base(&self, block: u32) -> Time {
+        self.find(block).map_or(0, |at| self.blocks[at].1.base)
+    }
+
     /// Lanes of `mask` that are known up to `time`.
     #[inline]
     pub(super) fn known(&self, block: u32, warp: u8, mask: u32, time: Time) -> u32 {

@@ -56,8 +56,12 @@ impl Gathered {
 
 impl Block {
     /// Lanes of a warp arrive at a barrier.
-    pub(super) fn arrive(&mut self, index: u32, id: u32, warp_index: u8, mask: u32) {
-        let gathered = self.barriers.entry(id).or_default();
+    pub(super) fn arrive(&mut self, index: u32, id: u8, warp_index: u8, mask: u32) {
+        let at = usize::from(id);
+        if self.barriers.len() <= at {
+            self.barriers.resize_with(at + 1, Gathered::default);
+        }
+        let gathered = &mut self.barriers[at];
         if let Some(warp) = self.warps.get_mut(usize::from(warp_index)) {
             gathered.arrive(index, warp_index, mask, warp);
             warp.time += 1;
@@ -65,8 +69,8 @@ impl Block {
     }
 
     /// A barrier completes for its waiters.
-    pub(super) fn release(&mut self, index: u32, id: u32, waiters: &[(u8, u32)], absent: &[(u8, u32)]) {
-        let gathered = self.barriers.get_mut(&id).map(std::mem::take).unwrap_or_default();
+    pub(super) fn release(&mut self, index: u32, id: u8, waiters: &[(u8, u32)], absent: &[(u8, u32)]) {
+        let gathered = self.barriers.get_mut(usize::from(id)).map(std::mem::take).unwrap_or_default();
         // All waiters go on from one time, so that a whole block's clock is one number.
         let latest =
             waiters.iter().filter_map(|(warp, _)| self.warps.get(usize::from(*warp))).map(|w| w.time).max();

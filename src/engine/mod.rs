@@ -78,7 +78,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::abi::{DecodeError, Unit};
+use crate::abi::{DecodeError, Record, Unit};
 use crate::backend::{self, LaunchEnd, LaunchInfo, Plan, Region, Sink};
 use crate::event::{ByBlock, Event, Geometry, Handler, Orderer};
 use crate::finding::{Finding, ThreadId};
@@ -374,12 +374,13 @@ impl Core {
         ThreadId { launch: self.current, block, warp, lane }
     }
 
+    #[inline]
     fn block(&mut self, index: u32) -> &mut thread::Block {
         let geometry = self.geometry;
         self.blocks.get_or_insert_with(index, || thread::Block::new(index, geometry))
     }
 
-    fn fence(&mut self, record: &crate::abi::Record<'_>) {
+    fn fence(&mut self, record: &Record<'_>) {
         let Some(Role::Fence(fence)) = self.roles.get(record.site() as usize).copied() else { return };
         let (index, warp_index, events) = (record.block(), record.warp(), self.events);
         let home = sync::Home::new(index, self.geometry);
@@ -434,14 +435,18 @@ impl Core {
 }
 
 impl Handler for Core {
+    #[inline]
+    fn access(&mut self, record: &Record<'_>, ranks: &[u8]) {
+        self.events += 1;
+        if let Some(Role::Access(access)) = self.roles.get(record.site() as usize) {
+            let access = *access;
+            self.accessed(&access, record, ranks);
+        }
+    }
+
     fn event(&mut self, event: Event<'_>) {
         self.events += 1;
         match event {
-            Event::Access { record, ranks } => {
-                if let Some(Role::Access(access)) = self.roles.get(record.site() as usize).copied() {
-                    self.access(&access, &record, ranks);
-                }
-            }
             Event::Fence { record } => self.fence(&record),
             Event::Copy { record, targets } => {
                 if let Some(Role::Copy(copy)) = self.roles.get(record.site() as usize).copied() {

@@ -10,7 +10,7 @@ use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::clock::Time;
-use super::quiet::{Now, Page, Pass, Quiet, Spans, WORDS};
+use super::quiet::{Now, Page, Pass, Pattern, Quiet, Spans, WORDS};
 use super::stands::Stands;
 use crate::abi::LANES;
 use crate::finding::AccessClass;
@@ -373,13 +373,17 @@ pub(super) struct Shadow {
 
 impl Shadow {
     /// The place of the page that holds this byte.
+    #[inline]
     fn find(&mut self, address: u64) -> usize {
         let page = address / PAGE_BYTES;
-        if let Some((last, at)) = self.last
-            && last == page
-        {
-            return at as usize;
+        match self.last {
+            Some((last, at)) if last == page => at as usize,
+            _ => self.find_page(page),
         }
+    }
+
+    #[inline(never)]
+    fn find_page(&mut self, page: u64) -> usize {
         let at = *self.index.entry(page).or_insert_with(|| {
             self.leaves.push(Leaf { base: page * WORDS as u64, quiet: Page::new(), cells: None });
             (self.leaves.len() - 1) as u32
@@ -412,8 +416,18 @@ impl Shadow {
 
     /// Takes a weak access to all quiet words that it touches. Tells whether others are left, which have cells; `None` when
     /// all are left, and have to speak up.
+    #[inline]
     pub(super) fn access_quiet(&mut self, now: &Now<'_>) -> Option<bool> {
-        let (mut pass, spans) = self.quiet.begin(now)?;
+        let pattern = Pattern::of(now.record, now.bytes);
+        if let Some(line) = pattern.line().filter(|_| now.entry.mask == u32::MAX) {
+            let at = self.find(line);
+            let Leaf { quiet, base, .. } = &mut self.leaves[at];
+            let word = (line / WORD - *base) as usize;
+            if quiet.line(word, WORDS).is_some_and(|line| self.quiet.again(now, pattern, line)) {
+                return Some(false);
+            }
+        }
+        let (mut pass, spans) = self.quiet.begin(now, pattern)?;
         match spans {
             Spans::One(start, end) => self.span(&mut pass, start, end),
             Spans::Apart(first, step, lanes) => {
@@ -436,6 +450,7 @@ impl Shadow {
         Some(was_loud || !loud.is_empty())
     }
 
+    #[inline]
     fn span(&mut self, pass: &mut Pass<'_>, start: u64, end: u64) {
         let mut from = start;
         while from < end {

@@ -3,7 +3,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::clock::{self, Know, ScClocks, Seen, Time};
@@ -310,8 +309,8 @@ impl Warp {
 pub(super) struct Block {
     pub(super) warps: Vec<Warp>,
     pub(super) shared: Shadow,
-    /// What has arrived at each barrier in its current phase.
-    pub(super) barriers: FxHashMap<u32, Gathered>,
+    /// What has arrived at each barrier in its current phase, as far as any was used.
+    pub(super) barriers: Vec<Gathered>,
     /// Strong locations of its shared memory, to be forgotten with it.
     pub(super) locations: Vec<Place>,
     /// Its mbarriers, by the engine's numbers.
@@ -334,7 +333,7 @@ impl Block {
         Self {
             warps: (0..geometry.warps).map(|warp| Warp::new(index, geometry.lanes(warp))).collect(),
             shared: Shadow::default(),
-            barriers: FxHashMap::default(),
+            barriers: Vec::new(),
             locations: Vec::new(),
             mbarriers: Vec::new(),
             phase: 0,

@@ -5,6 +5,7 @@
 //! threads, counted by whole warps, and exited warps do not count.
 
 use super::{Arrival, BarrierMisuse};
+use crate::abi::count_lanes;
 use crate::isa::BarrierKind;
 
 /// One arrival as the state machine keeps it.
@@ -25,6 +26,8 @@ pub(super) struct Phase {
     count: (u32, u32),
     /// Not all arrivals go with each other.
     mixed: bool,
+    /// A warp has come in parts.
+    parts: bool,
 }
 
 /// The threads of a block, as barriers see them: by warp, lanes that exist and lanes that have exited.
@@ -68,7 +71,8 @@ impl Phase {
         if self.lanes.len() <= warp {
             self.lanes.resize(warp + 1, 0);
         }
-        self.count.0 += (arrival.mask & !of_warp).count_ones();
+        self.parts |= of_warp != 0;
+        self.count.0 += count_lanes(arrival.mask & !of_warp);
         self.count.1 += u32::from(of_warp == 0);
         self.lanes[warp] |= arrival.mask;
         wrong
@@ -112,8 +116,13 @@ impl Phase {
 
     /// Whether it is complete.
     pub(super) fn is_complete(&self, threads: Threads<'_>) -> bool {
+        let Some(first) = self.arrivals.first() else { return false };
+        if first.count.is_none() {
+            let mut warps = threads.exists.iter().zip(threads.exited).enumerate();
+            return warps.all(|(warp, (exists, exited))| exists & !(self.arrived_lanes(warp) | exited) == 0);
+        }
         let (arrived, expected) = self.progress(threads);
-        !self.is_idle() && arrived >= expected
+        arrived >= expected
     }
 
     /// Lanes that wait, by warp.
@@ -121,10 +130,13 @@ impl Phase {
         let waiting = self.arrivals.iter().filter(|a| a.kind != BarrierKind::Arrive);
         let mut waiters: Vec<(u8, u32)> = Vec::with_capacity(self.lanes.len());
         for Arrived { arrival, .. } in waiting {
-            match waiters.iter_mut().find(|(warp, _)| *warp == arrival.warp) {
-                Some((_, mask)) => *mask |= arrival.mask,
-                None => waiters.push((arrival.warp, arrival.mask)),
+            if self.parts
+                && let Some((_, mask)) = waiters.iter_mut().find(|(warp, _)| *warp == arrival.warp)
+            {
+                *mask |= arrival.mask;
+                continue;
             }
+            waiters.push((arrival.warp, arrival.mask));
         }
         waiters
     }
@@ -150,6 +162,7 @@ impl Phase {
         self.lanes.clear();
         self.count = (0, 0);
         self.mixed = false;
+        self.parts = false;
     }
 }
 

@@ -43,7 +43,7 @@ impl<T> ByBlock<T> {
     }
 
     /// The same, made if there is none.
-    #[inline]
+    #[inline(always)] // else it is a call for each record
     pub fn get_or_insert_with(&mut self, block: u32, make: impl FnOnce() -> T) -> &mut T {
         let at = match self.find(block) {
             Some(at) => at,

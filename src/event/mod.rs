@@ -67,14 +67,6 @@ impl Place {
 /// One event of the replay.
 #[derive(Debug)]
 pub enum Event<'r> {
-    /// Lanes access memory. `ranks` says which of the record's lanes, in the order they act; a record with strong lanes
-    /// may come in several parts.
-    Access {
-        /// The record.
-        record: Record<'r>,
-        /// Ranks of lanes, in order.
-        ranks: &'r [u8],
-    },
     /// Lanes execute a fence.
     Fence {
         /// The record.
@@ -87,7 +79,7 @@ pub enum Event<'r> {
         /// The block.
         block: u32,
         /// The barrier.
-        id: u32,
+        id: u8,
         /// Lanes that waited, by warp.
         waiters: &'r [(u8, u32)],
         /// Lanes that had exited and so counted as arrived, by warp.
@@ -202,7 +194,7 @@ pub struct Arrival {
     /// The lanes.
     pub mask: u32,
     /// The barrier; that of the cluster has no number.
-    pub id: u32,
+    pub id: u8,
 }
 
 /// Wrong use of barriers and masks.
@@ -290,6 +282,10 @@ pub enum ClusterMisuse {
 
 /// Takes events.
 pub trait Handler {
-    /// The next event.
+    /// Lanes access memory. `ranks` says which of the record's lanes, in the order they act; a record with strong lanes may
+    /// come in several parts.
+    fn access(&mut self, record: &Record<'_>, ranks: &[u8]);
+
+    /// Anything else.
     fn event(&mut self, event: Event<'_>);
 }

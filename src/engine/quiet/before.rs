@@ -2,13 +2,18 @@
 
 use super::kept::{Id, Kept};
 use super::{Pass, Quiet};
-use crate::abi::{Record, Tagged, lanes};
+use crate::abi::{Tagged, lanes};
 use crate::engine::clock::Time;
 use crate::engine::stands::Stands;
 
 /// In `Word::state`: the writer stands for accesses of its warp, for those of others.
 const OWN: u16 = 1 << 8;
 const OTHERS: u16 = 1 << 9;
+
+/// Whether the writer of a word in this state stands for accesses of its warp.
+pub(super) fn has_own(state: u16) -> bool {
+    state & OWN != 0
+}
 
 /// What the writer of a word in this state stands for.
 pub(super) fn stands(state: u16, kept: &Kept) -> Stands {
@@ -26,7 +31,7 @@ pub(super) struct Reads {
 
 impl Reads {
     pub(super) fn add(&mut self, pass: &Pass<'_>, kept: &Kept) {
-        if kept.entry.same_warp(&pass.now.entry) {
+        if kept.entry.same_warp(pass.now.entry) {
             self.own = self.own.max(Some(kept.entry.time));
         } else {
             self.others |= kept.entry.launch == pass.now.entry.launch;
@@ -57,18 +62,20 @@ impl Pass<'_> {
 impl Quiet {
     /// What the record will stand for at words that it stores to; `None` where that differs from word to word.
     pub(super) fn before(&self, pass: &mut Pass<'_>, store: Store) -> Option<u16> {
-        self.stood_for(pass, store, |pass, kept, record, counts| {
-            let own = kept.entry.same_warp(&pass.now.entry);
+        self.stood_for(pass, store, |pass, kept, counts| {
+            let own = kept.entry.same_warp(pass.now.entry);
             if own && !pass.is_like(kept) {
                 return None;
             }
-            let now = pass.now.record;
+            if counts {
+                return Some(true);
+            }
+            let (record, now) = (kept.record()?, pass.now.record);
             match (record.one_value(), now.one_value()) {
-                _ if counts => Some(true),
                 (Some(a), Some(b)) => Some(a != b),
                 _ if own || pass.is_like(kept) => {
                     let first = record.written(0) != now.written(0);
-                    let mut ranks = 1..now.mask().count_ones() as usize;
+                    let mut ranks = 1..now.lane_count();
                     ranks.all(|rank| (record.written(rank) != now.written(rank)) == first).then_some(first)
                 }
                 _ => None,
@@ -79,9 +86,10 @@ impl Quiet {
     /// The same for one word.
     pub(super) fn before_at(&self, pass: &mut Pass<'_>, store: Store, word: u64) -> u16 {
         let bits =
-            self.stood_for(pass, store, |pass, kept, record, _| {
+            self.stood_for(pass, store, |pass, kept, _| {
+                let record = kept.record()?;
                 let now = pass.pattern.ranks_at(pass.now.record, word);
-                let mut earlier = lanes(kept.pattern.ranks_at(record, word));
+                let mut earlier = lanes(kept.pattern.ranks_at(&record, word));
                 Some(earlier.any(|before| {
                     lanes(now).any(|now| record.written(before) != pass.now.record.written(now))
                 }))
@@ -95,16 +103,16 @@ impl Quiet {
         &self,
         pass: &mut Pass<'_>,
         store: Store,
-        differ: impl FnOnce(&Pass<'_>, &Kept, &Record<'_>, bool) -> Option<bool>,
+        differ: impl FnOnce(&Pass<'_>, &Kept, bool) -> Option<bool>,
     ) -> Option<u16> {
         let others = if pass.is_for_others() { OTHERS } else { 0 };
         let mut bits = reads(pass, store, others);
         let of_launch = |kept: &&Kept| kept.entry.launch == pass.now.entry.launch;
         let Some(kept) = self.records.get(store.writer).filter(of_launch) else { return Some(bits) };
-        let own = kept.entry.same_warp(&pass.now.entry);
+        let own = kept.entry.same_warp(pass.now.entry);
         bits |= behind(store.state, own, others);
         let differs = if own { OWN } else { others };
-        let differ = differ(pass, kept, &kept.record()?, bits & differs == differs)?;
+        let differ = differ(pass, kept, bits & differs == differs)?;
         if own {
             pass.own_time = pass.own_time.max(if differ { kept.entry.time } else { kept.own_time });
         }

@@ -31,6 +31,14 @@ impl Kept {
         decode(&self.units).ok().flatten()
     }
 
+    /// The place of a record becomes that of another.
+    #[inline]
+    pub(super) fn set(&mut self, now: &Now<'_>, pattern: Pattern) {
+        self.units.clear();
+        self.units.extend_from_slice(now.record.units());
+        (self.entry, self.class, self.element, self.pattern) = (*now.entry, now.class, now.element, pattern);
+    }
+
     /// Whether the lanes are the same at each byte.
     pub(super) fn is_like(&self, mask: u32, pattern: &Pattern, record: &Record<'_>) -> bool {
         self.entry.mask == mask
@@ -60,6 +68,11 @@ impl<T> Counted<T> {
 
     pub(super) fn get(&self, id: Id) -> Option<&T> {
         self.all.get((id as usize).wrapping_sub(1)).map(|(_, thing)| thing)
+    }
+
+    /// The thing, if just so many refer to it.
+    pub(super) fn only(&mut self, id: Id, count: u32) -> Option<&mut T> {
+        self.place(id).filter(|(references, _)| *references == count).map(|(_, thing)| thing)
     }
 
     /// A place to use again, with what was there.
@@ -102,16 +115,14 @@ pub(super) type Records = Counted<Kept>;
 impl Records {
     /// Keeps a record that nothing refers to yet.
     pub(super) fn keep(&mut self, now: &Now<'_>, pattern: Pattern) -> Id {
-        let Now { entry, class, element, record, .. } = *now;
         if let Some((id, kept)) = self.again() {
             // In place: this is done for each record.
-            kept.units.clear();
-            kept.units.extend_from_slice(record.units());
-            (kept.entry, kept.class, kept.element, kept.pattern) = (entry, class, element, pattern);
+            kept.set(now, pattern);
             kept.own_time = 0;
             return id;
         }
-        self.add(Kept { entry, class, element, pattern, own_time: 0, units: record.units().to_vec() })
+        let Now { entry, class, element, record, .. } = *now;
+        self.add(Kept { entry: *entry, class, element, pattern, own_time: 0, units: record.units().to_vec() })
     }
 }
 
@@ -141,6 +152,11 @@ const SHORT: u32 = 16;
 pub(super) struct Links(Counted<Link>);
 
 impl Links {
+    /// The link, if just so many refer to it.
+    pub(super) fn only(&mut self, id: Id, count: u32) -> Option<Link> {
+        self.0.only(id, count).copied()
+    }
+
     pub(super) fn get(&self, id: Id) -> Option<Link> {
         self.0.get(id).copied()
     }

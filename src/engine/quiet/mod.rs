@@ -14,10 +14,10 @@ use std::ops::Range;
 
 use self::before::{Reads, Store, stands};
 use self::kept::{Id, Kept, Links, Records};
-use self::page::{LOUD, READ_SHIFT, Run, WRITTEN, Word};
+use self::page::{LINE, LOUD, READ_SHIFT, WRITTEN, Word};
 pub(super) use self::page::{Page, WORDS};
-pub(super) use self::spans::Spans;
-use self::spans::{Pattern, spans};
+use self::spans::spans;
+pub(super) use self::spans::{Pattern, Spans};
 use super::Launch;
 use super::clock::{Know, Time};
 use super::shadow::{Cell, Entry, Key, Path, WORD};
@@ -40,7 +40,7 @@ pub(super) struct Quiet {
 pub(super) struct Now<'n> {
     pub(super) record: &'n Record<'n>,
     /// With the record's mask.
-    pub(super) entry: Entry,
+    pub(super) entry: &'n Entry,
     pub(super) class: AccessClass,
     pub(super) element: u8,
     /// Bytes of one lane.
@@ -60,6 +60,16 @@ enum Order {
     Open,
 }
 
+/// What comes of words that are alike.
+enum Outcome {
+    /// They refer to this now.
+    Now(Word),
+    /// They have to speak up.
+    Loud,
+    /// That has to be asked for each.
+    ByWord,
+}
+
 /// One record on its way through the words it touches.
 pub(super) struct Pass<'n> {
     now: &'n Now<'n>,
@@ -74,6 +84,8 @@ pub(super) struct Pass<'n> {
     was_loud: bool,
     /// `Kept::own_time` of the record.
     own_time: Time,
+    /// The time up to which its lanes know all threads of their block.
+    base: Time,
 }
 
 impl Pass<'_> {
@@ -83,15 +95,58 @@ impl Pass<'_> {
 }
 
 impl Quiet {
+    /// Whether a record does what its warp did last on this line: then it takes the place of that record at once. That is so in
+    /// loops.
+    #[inline]
+    pub(super) fn again(&mut self, now: &Now<'_>, pattern: Pattern, line: &Word) -> bool {
+        let is_read = now.class == AccessClass::Read;
+        let earlier = if is_read {
+            let all = line.state >> READ_SHIFT & WRITTEN == WRITTEN;
+            self.links.only(line.reader, LINE as u32).filter(|_| all).map(|link| (link.record, 1))
+        } else {
+            // What it stands for does not change, but for the time.
+            let stands = before::has_own(line.state) && line.state & WRITTEN == WRITTEN;
+            (line.reader == 0 && stands).then_some((line.writer, LINE as u32))
+        };
+        let Some(kept) = earlier.and_then(|(record, references)| self.records.only(record, references))
+        else {
+            return false;
+        };
+        let entry = &kept.entry;
+        let is_like = entry.path == now.entry.path
+            && entry.of_warp() == now.entry.of_warp()
+            && entry.mask == now.entry.mask
+            && kept.pattern == pattern;
+        if is_like {
+            kept.own_time = if is_read { 0 } else { kept.entry.time };
+            kept.set(now, pattern);
+        }
+        is_like
+    }
+
     /// Begins with a record; `None` when it is none for quiet words. With it, the bytes it touches.
-    pub(super) fn begin<'n>(&mut self, now: &'n Now<'n>) -> Option<(Pass<'n>, Spans)> {
-        let pattern = Pattern::of(now.record, now.bytes);
+    #[inline]
+    pub(super) fn begin<'n>(&mut self, now: &'n Now<'n>, pattern: Pattern) -> Option<(Pass<'n>, Spans)> {
         let spans = spans(now.record, &pattern, now.class != AccessClass::Read, &mut self.spans)?;
         let id = self.records.keep(now, pattern);
         // The pass itself holds the record while it lasts.
         self.records.hold(id, 1);
-        let (writer, chain) = ((0, Order::All), (0, Order::All, Reads::default()));
-        Some((Pass { now, id, pattern, writer, chain, added: (0, 0), was_loud: false, own_time: 0 }, spans))
+        let base = match now.know {
+            LaneKnow::All(know) => know.clock.base(now.entry.block),
+            LaneKnow::Each(_) => 0,
+        };
+        let pass = Pass {
+            now,
+            id,
+            pattern,
+            writer: (0, Order::All),
+            chain: (0, Order::All, Reads::default()),
+            added: (0, 0),
+            was_loud: false,
+            own_time: 0,
+            base,
+        };
+        Some((pass, spans))
     }
 
     /// A range of bytes that was listed.
@@ -100,6 +155,7 @@ impl Quiet {
     }
 
     /// Ends it; gives the words that have to speak up, and whether others had before.
+    #[inline]
     pub(super) fn end(&mut self, pass: &Pass<'_>) -> (Vec<u64>, bool) {
         if pass.own_time != 0 {
             self.records.set_own_time(pass.id, pass.own_time);
@@ -109,78 +165,133 @@ impl Quiet {
     }
 
     /// Takes the record to the bytes of a range that lie in one page, which begins with the word `base`.
+    #[inline]
     pub(super) fn span(&mut self, pass: &mut Pass<'_>, page: &mut Page, base: u64, start: u64, end: u64) {
         let at = |byte: u64| (byte / WORD - base) as usize;
         let (from, to) = (at(start), at(end - 1) + 1);
         let before = (start % WORD) as u16;
         let behind = (to as u64 + base).wrapping_mul(WORD).wrapping_sub(end) as u16;
-        let first = WRITTEN << before & WRITTEN;
-        let last = WRITTEN >> behind;
-        if to - from == 1 {
-            self.words(pass, page, base, from..to, first & last);
+        if before == 0 && behind == 0 {
+            self.whole(pass, page, base, from..to);
+        } else {
+            self.parts(pass, page, base, from..to, [WRITTEN << before & WRITTEN, WRITTEN >> behind]);
+        }
+    }
+
+    /// The same where only some bytes of the first word or of the last one are touched.
+    #[inline(never)]
+    fn parts(
+        &mut self,
+        pass: &mut Pass<'_>,
+        page: &mut Page,
+        base: u64,
+        words: Range<usize>,
+        [first, last]: [u16; 2],
+    ) {
+        let Range { mut start, mut end } = words;
+        if end - start == 1 {
+            self.words(pass, page, base, start..end, first & last);
             return;
         }
-        let (mut whole_from, mut whole_to) = (from, to);
-        if before != 0 {
-            self.words(pass, page, base, from..from + 1, first);
-            whole_from += 1;
+        if first != WRITTEN {
+            self.words(pass, page, base, start..start + 1, first);
+            start += 1;
         }
-        if behind != 0 {
-            whole_to -= 1;
+        if last != WRITTEN {
+            end -= 1;
         }
-        self.words(pass, page, base, whole_from..whole_to, WRITTEN);
-        if behind != 0 {
-            self.words(pass, page, base, to - 1..to, last);
+        self.words(pass, page, base, start..end, WRITTEN);
+        if last != WRITTEN {
+            self.words(pass, page, base, end..end + 1, last);
+        }
+    }
+
+    /// The same for words of which all bytes are touched. Mostly, they are lines, which stand as one.
+    #[inline]
+    fn whole(&mut self, pass: &mut Pass<'_>, page: &mut Page, base: u64, words: Range<usize>) {
+        let mut from = words.start;
+        while let Some(line) = page.line(from, words.end)
+            && let Outcome::Now(word) = self.take(pass, *line, LINE as u32, WRITTEN)
+        {
+            *line = word;
+            from += LINE;
+        }
+        if from < words.end {
+            self.words(pass, page, base, from..words.end, WRITTEN);
         }
     }
 
     /// The same for words of which all touched bytes are at the same places.
+    #[inline(never)]
     fn words(&mut self, pass: &mut Pass<'_>, page: &mut Page, base: u64, words: Range<usize>, bytes: u16) {
         let mut from = words.start;
         while from < words.end {
             let run = page.run(from, words.end, bytes == WRITTEN);
             from = run.end();
-            let now = page.look(run);
-            if now.writer == LOUD {
+            let was = page.look(run);
+            if was.writer == LOUD {
                 pass.was_loud = true;
-            } else if pass.writes() {
-                self.write(pass, page, base, run, now, bytes);
-            } else {
-                self.read(pass, page, base, run, now, bytes);
+                continue;
             }
-        }
-    }
-
-    /// A read of words that are alike.
-    fn read(&mut self, pass: &mut Pass<'_>, page: &mut Page, base: u64, run: Run, was: Word, bytes: u16) {
-        if was.state & WRITTEN & bytes != 0 {
-            let order = self.writer_order(pass, was.writer);
-            if order == Order::Open {
-                self.loud.extend(run.words(base));
-                return;
-            }
-            if order == Order::ByWord {
-                page.expand(run);
-                for one in run.each() {
-                    if self.writer_is_before(pass, was.writer, base + one.start()) {
-                        self.add_reader(pass, page, one, was, bytes);
-                    } else {
-                        self.loud.extend(one.words(base));
+            match self.take(pass, was, run.count(), bytes) {
+                Outcome::Now(word) => page.set(run, word),
+                Outcome::Loud => self.loud.extend(run.words(base)),
+                Outcome::ByWord => {
+                    page.expand(run);
+                    for one in run.each() {
+                        match self.take_one(pass, was, base + one.start(), bytes) {
+                            Some(word) => page.set(one, word),
+                            None => self.loud.extend(one.words(base)),
+                        }
                     }
                 }
-                return;
             }
         }
-        self.add_reader(pass, page, run, was, bytes);
     }
 
-    fn add_reader(&mut self, pass: &mut Pass<'_>, page: &mut Page, run: Run, was: Word, bytes: u16) {
+    /// What so many words that are alike refer to with the record.
+    #[inline]
+    fn take(&mut self, pass: &mut Pass<'_>, was: Word, count: u32, bytes: u16) -> Outcome {
+        if pass.writes() { self.write(pass, was, count, bytes) } else { self.read(pass, was, count, bytes) }
+    }
+
+    /// The same of one word, where that has to be asked for each; `None` if it has to speak up.
+    fn take_one(&mut self, pass: &mut Pass<'_>, was: Word, word: u64, bytes: u16) -> Option<Word> {
+        if !pass.writes() {
+            let ordered = self.writer_is_before(pass, was.writer, word);
+            return ordered.then(|| self.add_reader(pass, was, 1, bytes));
+        }
+        let Word { writer, reader: chain, state } = was;
+        let (writer_order, chain_order, reads) = self.orders(pass, was);
+        if (writer_order == Order::ByWord && !self.writer_is_before(pass, writer, word))
+            || (chain_order == Order::ByWord && !self.chain_is_before(pass, chain, word))
+        {
+            return None;
+        }
+        let store = Store { writer, state, reads };
+        let before = self.before(pass, store).unwrap_or_else(|| self.before_at(pass, store, word));
+        Some(self.set_writer(pass, was, 1, bytes | before))
+    }
+
+    #[inline]
+    fn read(&mut self, pass: &mut Pass<'_>, was: Word, count: u32, bytes: u16) -> Outcome {
+        if was.state & WRITTEN & bytes != 0 {
+            match self.writer_order(pass, was.writer) {
+                Order::All => {}
+                Order::ByWord => return Outcome::ByWord,
+                Order::Open => return Outcome::Loud,
+            }
+        }
+        Outcome::Now(self.add_reader(pass, was, count, bytes))
+    }
+
+    #[inline]
+    fn add_reader(&mut self, pass: &mut Pass<'_>, was: Word, count: u32, bytes: u16) -> Word {
         let state = was.state | bytes << READ_SHIFT;
         let chain = was.reader;
         let last = self.links.get(chain);
         if last.is_some_and(|last| last.record == pass.id) {
-            page.set(run, Word { state, ..was });
-            return;
+            return Word { state, ..was };
         }
         if chain != pass.added.0 || pass.added.1 == 0 {
             let again = last.is_some_and(|last| self.reads_again(pass, last.record, bytes));
@@ -188,17 +299,17 @@ impl Quiet {
             pass.added = (chain, self.links.append(pass.id, before, &mut self.records));
         }
         let added = pass.added.1;
-        page.set(run, Word { state, reader: added, ..was });
-        self.links.hold(added, run.count());
-        if self.links.release(chain, run.count(), &mut self.records) {
+        self.links.hold(added, count);
+        if self.links.release(chain, count, &mut self.records) {
             // Its number may come back as another chain's.
             pass.added.0 = Id::MAX;
         }
+        Word { state, reader: added, ..was }
     }
 
     /// Whether the present read may take the place of an earlier one.
     fn reads_again(&self, pass: &Pass<'_>, earlier: Id, bytes: u16) -> bool {
-        let (Some(kept), entry) = (self.records.get(earlier), &pass.now.entry) else { return false };
+        let (Some(kept), entry) = (self.records.get(earlier), pass.now.entry) else { return false };
         if !kept.entry.same_warp(entry) || !entry.path.stands_for(kept.entry.path) {
             return false;
         }
@@ -206,58 +317,55 @@ impl Quiet {
             || (bytes == WRITTEN && self.is_known(pass, kept))
     }
 
-    /// A write to words that are alike.
-    fn write(&mut self, pass: &mut Pass<'_>, page: &mut Page, base: u64, run: Run, was: Word, bytes: u16) {
-        let Word { writer, reader: chain, state } = was;
+    #[inline]
+    fn write(&mut self, pass: &mut Pass<'_>, was: Word, count: u32, bytes: u16) -> Outcome {
+        let Word { writer, state, .. } = was;
         if writer == pass.id {
             // Another lane has written other bytes of the word.
-            page.set(run, Word { state: state | bytes, ..was });
-            return;
+            return Outcome::Now(Word { state: state | bytes, ..was });
         }
         // What an earlier write left beside these bytes cannot be told with one writer.
         let left = state & WRITTEN & !bytes != 0;
-        let writer_order = if writer == 0 { Order::All } else { self.writer_order(pass, writer) };
-        let (chain_order, reads) =
-            if chain == 0 { (Order::All, Reads::default()) } else { self.chain_order(pass, chain) };
-        if left || writer_order == Order::Open || chain_order == Order::Open {
-            self.loud.extend(run.words(base));
-            return;
+        let (writer_order, chain_order, reads) = self.orders(pass, was);
+        let order = writer_order.max(chain_order);
+        if left || order == Order::Open {
+            return Outcome::Loud;
         }
-        let store = Store { writer, state, reads };
-        let before = self.before(pass, store);
-        let by_word = writer_order == Order::ByWord || chain_order == Order::ByWord || before.is_none();
-        if let (false, Some(before)) = (by_word, before) {
-            self.set_writer(pass, page, run, was, bytes | before);
-            return;
-        }
-        page.expand(run);
-        for one in run.each() {
-            let at = base + one.start();
-            if (writer_order == Order::ByWord && !self.writer_is_before(pass, writer, at))
-                || (chain_order == Order::ByWord && !self.chain_is_before(pass, chain, at))
-            {
-                self.loud.push(at);
-                continue;
+        match self.before(pass, Store { writer, state, reads }) {
+            Some(before) if order == Order::All => {
+                Outcome::Now(self.set_writer(pass, was, count, bytes | before))
             }
-            let before = before.unwrap_or_else(|| self.before_at(pass, store, at));
-            self.set_writer(pass, page, one, was, bytes | before);
+            _ => Outcome::ByWord,
         }
     }
 
-    /// The record is the writer of these words now.
-    fn set_writer(&mut self, pass: &Pass<'_>, page: &mut Page, run: Run, was: Word, state: u16) {
-        self.records.hold(pass.id, run.count());
+    /// What is known of the order of the last writer, and of those that have read since, and whose reads these are.
+    #[inline]
+    fn orders(&mut self, pass: &mut Pass<'_>, was: Word) -> (Order, Order, Reads) {
+        let writer = if was.writer == 0 { Order::All } else { self.writer_order(pass, was.writer) };
+        if was.reader == 0 {
+            return (writer, Order::All, Reads::default());
+        }
+        let (chain, reads) = self.chain_order(pass, was.reader);
+        (writer, chain, reads)
+    }
+
+    /// What words refer to of which the record is the writer now.
+    #[inline]
+    fn set_writer(&mut self, pass: &Pass<'_>, was: Word, count: u32, state: u16) -> Word {
+        self.records.hold(pass.id, count);
         // Readers of other bytes stay.
         let read = was.state & WRITTEN << READ_SHIFT;
         let stays = read & !(state << READ_SHIFT) & WRITTEN << READ_SHIFT != 0;
         let (reader, read) = if stays { (was.reader, read) } else { (0, 0) };
-        page.set(run, Word { writer: pass.id, reader, state: state | read });
-        self.records.release(was.writer, run.count());
+        self.records.release(was.writer, count);
         if !stays {
-            self.links.release(was.reader, run.count(), &mut self.records);
+            self.links.release(was.reader, count, &mut self.records);
         }
+        Word { writer: pass.id, reader, state: state | read }
     }
 
+    #[inline]
     fn writer_order(&self, pass: &mut Pass<'_>, writer: Id) -> Order {
         if pass.writer.0 != writer {
             let order = self.records.get(writer).map_or(Order::Open, |kept| self.order(pass, kept));
@@ -266,6 +374,7 @@ impl Quiet {
         pass.writer.1
     }
 
+    #[inline]
     fn chain_order(&self, pass: &mut Pass<'_>, chain: Id) -> (Order, Reads) {
         if pass.chain.0 != chain {
             let (mut order, mut reads) = (Order::All, Reads::default());
@@ -293,7 +402,7 @@ impl Quiet {
     }
 
     fn order(&self, pass: &Pass<'_>, kept: &Kept) -> Order {
-        let (earlier, entry) = (&kept.entry, &pass.now.entry);
+        let (earlier, entry) = (&kept.entry, pass.now.entry);
         if earlier.launch != entry.launch {
             let after = pass.now.launch.is_some_and(|launch| launch.follows(earlier.launch));
             return if after { Order::All } else { Order::Open };
@@ -301,7 +410,7 @@ impl Quiet {
         if earlier.path == Path::ReadOnly || entry.path == Path::ReadOnly {
             return Order::Open;
         }
-        if self.is_known(pass, kept) {
+        if (earlier.block == entry.block && earlier.time <= pass.base) || self.is_known(pass, kept) {
             return Order::All;
         }
         if !earlier.same_warp(entry) {
@@ -362,7 +471,7 @@ fn is_before(pass: &Pass<'_>, kept: &Kept, word: u64) -> bool {
     };
     let earlier = touching(&record, &kept.pattern);
     let now = touching(pass.now.record, &pass.pattern);
-    kept.entry.same_warp(&pass.now.entry) && (earlier == 0 || (now.is_power_of_two() && earlier == now))
+    kept.entry.same_warp(pass.now.entry) && (earlier == 0 || (now.is_power_of_two() && earlier == now))
 }
 
 /// Puts an access into a cell that holds nothing ordered before it.

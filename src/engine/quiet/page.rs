@@ -6,7 +6,7 @@ use super::kept::Id;
 /// Words of a page.
 pub(in crate::engine) const WORDS: usize = 256;
 /// Words of a line.
-const LINE: usize = 32;
+pub(super) const LINE: usize = 32;
 
 /// `Word::writer` of a word that has a cell.
 pub(super) const LOUD: Id = Id::MAX;
@@ -81,6 +81,13 @@ impl Page {
     pub(in crate::engine) fn is_loud(&self, word: usize) -> bool {
         let word = word % WORDS;
         self.lines[word / LINE].is_none() && self.writers[word] == LOUD
+    }
+
+    /// The line that begins at a word, if all of it is before `to` and it stands as one.
+    #[inline]
+    pub(in crate::engine) fn line(&mut self, from: usize, to: usize) -> Option<&mut Word> {
+        let whole = from.is_multiple_of(LINE) && from + LINE <= to;
+        self.lines.get_mut(from / LINE).filter(|_| whole)?.as_mut()
     }
 
     /// The words from `from` on that are alike, up to `to`. A line stays one only if all its words are touched, as a whole.

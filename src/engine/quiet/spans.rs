@@ -1,11 +1,13 @@
 //! Which bytes the lanes of a record touch.
 
+use super::page::LINE;
 use crate::abi::{PEER, Record, Tagged};
+
 use crate::engine::shadow::WORD;
 
 /// What tells whether two records touch the same bytes by the same lanes, and lets one find the lanes of a byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Pattern {
+pub(in crate::engine) struct Pattern {
     pub(super) first: u64,
     /// Between lanes; `None` where they lie at will.
     pub(super) stride: Option<i64>,
@@ -14,11 +16,19 @@ pub(super) struct Pattern {
 }
 
 impl Pattern {
-    pub(super) fn of(record: &Record<'_>, bytes: u8) -> Self {
+    #[inline]
+    pub(in crate::engine) fn of(record: &Record<'_>, bytes: u8) -> Self {
         match record.a_steps() {
             Some((first, stride)) => Self { first, stride: Some(stride), bytes },
             None => Self { first: record.a(0), stride: None, bytes },
         }
+    }
+
+    /// The first byte, where 32 lanes touch a line each byte of which is one lane's.
+    #[inline]
+    pub(in crate::engine) fn line(&self) -> Option<u64> {
+        let whole = self.bytes == WORD as u8 && self.stride == Some(WORD as i64);
+        (whole && self.first.is_multiple_of(WORD * LINE as u64)).then_some(self.first)
     }
 
     /// Whether all lanes are at one place.
@@ -58,7 +68,7 @@ pub(super) fn spans(
     list: &mut Vec<(u64, u64)>,
 ) -> Option<Spans> {
     let bytes = u64::from(pattern.bytes);
-    let lanes = record.mask().count_ones() as usize;
+    let lanes = record.lane_count();
     let Some(stride) = pattern.stride else { return listed(record, pattern, writes, list) };
     let last =
         pattern.first.wrapping_add((lanes as u64).wrapping_sub(1).wrapping_mul(stride.cast_unsigned()));

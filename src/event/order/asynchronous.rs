@@ -68,7 +68,7 @@ impl Orderer {
     /// Replays the issue of copies: bytes that complete by an mbarrier count at once.
     pub(super) fn copy(&mut self, copy: &AsyncCopy, record: &Record<'_>, handler: &mut impl Handler) {
         if copy.completion == Completion::Group || copy.completion == Completion::BulkGroup {
-            for rank in 0..record.mask().count_ones() as usize {
+            for rank in 0..record.lane_count() {
                 let (bytes, _) = copied(copy, record, rank);
                 self.note_copied(Place::of(record, rank, &self.geometry), bytes);
             }
@@ -76,7 +76,7 @@ impl Orderer {
             return;
         }
         let mut targets: SmallVec<[Target; 4]> = SmallVec::new();
-        for rank in 0..record.mask().count_ones() as usize {
+        for rank in 0..record.lane_count() {
             let to = Place::of(record, rank, &self.geometry);
             let (bytes, _) = copied(copy, record, rank);
             let mut add = |orderer: &mut Self, to: Place, mbarrier: Place| {
@@ -112,7 +112,7 @@ impl Orderer {
 
     /// Replays a fill.
     pub(super) fn fill(&mut self, fill: &Fill, record: &Record<'_>, handler: &mut impl Handler) {
-        for rank in 0..record.mask().count_ones() as usize {
+        for rank in 0..record.lane_count() {
             self.note_copied(Place::of(record, rank, &self.geometry), filled(fill, record, rank));
         }
         handler.event(Event::Own { record: *record });

@@ -21,7 +21,7 @@ impl Orderer {
         handler: &mut impl Handler,
     ) {
         let Some(block) = self.blocks.get_mut(arrival.block) else { return };
-        let misuse = block.phases.entry(arrival.id).or_default().arrive(arrival, kind, count, aligned);
+        let misuse = block.phase(arrival.id).arrive(arrival, kind, count, aligned);
         if kind != BarrierKind::Arrive {
             block.warps[usize::from(arrival.warp)].waiting |= arrival.mask;
         }
@@ -32,12 +32,12 @@ impl Orderer {
         self.complete(arrival.block, arrival.id, handler);
     }
 
-    pub(super) fn complete(&mut self, block_id: u32, id: u32, handler: &mut impl Handler) {
+    pub(super) fn complete(&mut self, block_id: u32, id: u8, handler: &mut impl Handler) {
         let Some(block) = self.blocks.get_mut(block_id) else { return };
         let threads = Threads { exists: &block.exists, exited: &block.exited };
         let live = block.live;
         let complete = |phase: &&mut Phase| phase.may_be_complete(live) && phase.is_complete(threads);
-        let Some(phase) = block.phases.get_mut(&id).filter(complete) else {
+        let Some(phase) = block.phases.get_mut(usize::from(id)).filter(complete) else {
             return;
         };
         let waiters = phase.waiters();
@@ -117,9 +117,11 @@ impl Orderer {
         block.exited[warp] |= gone;
         block.live -= gone.count_ones();
         let last = block.all_exited();
-        let mut ids: Vec<u32> =
-            block.phases.iter().filter(|(_, p)| !p.is_idle()).map(|(id, _)| *id).collect();
-        ids.sort_unstable();
+        let ids: SmallVec<[u8; 2]> = (0..=u8::MAX)
+            .zip(&block.phases)
+            .filter(|(_, phase)| !phase.is_idle())
+            .map(|(id, _)| id)
+            .collect();
         handler.event(Event::Exit { site, block: key.block, warp: key.warp, mask, last });
         for id in ids {
             self.complete(key.block, id, handler);

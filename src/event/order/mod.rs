@@ -223,7 +223,16 @@ impl Orderer {
         let free = (warp.waiting | warp.queue.blocked) & mask == 0;
         let mut left = mask;
         if free {
-            match self.replay(key, record, handler) {
+            // Most records are such.
+            let replayed = match self.roles.get(record.site() as usize) {
+                Some(Role::Weak(access)) => {
+                    let access = *access;
+                    self.weak(&access, record, handler);
+                    Replayed::Done
+                }
+                _ => self.replay(key, record, handler),
+            };
+            match replayed {
                 Replayed::Done => {
                     // Mostly nothing waits for anything.
                     if !(self.ready.is_empty() && self.pool.is_empty()) {
@@ -262,12 +271,7 @@ impl Orderer {
             self.watermark.note(after);
         }
         match role {
-            Role::Weak(access) => {
-                if access.writes() && !self.values.is_empty() {
-                    self.note_weak_store(&access, record);
-                }
-                handler.event(Event::Access { record: *record, ranks: all_ranks(record) });
-            }
+            Role::Weak(access) => self.weak(&access, record, handler),
             Role::Strong(_) | Role::Mbarrier(_) if !self.is_alone(record) => {
                 return Replayed::Left(record.mask());
             }
@@ -275,7 +279,7 @@ impl Orderer {
                 let ranks = self.runnable(&access, record, record.mask(), Hints::none(true));
                 let left = record.mask() & !lanes_of(record, &ranks);
                 if !ranks.is_empty() {
-                    handler.event(Event::Access { record: *record, ranks: &ranks });
+                    handler.access(record, &ranks);
                 }
                 if left != 0 {
                     return Replayed::Left(left);
@@ -285,7 +289,7 @@ impl Orderer {
             Role::Fence => handler.event(Event::Fence { record: *record }),
             Role::Barrier { kind, aligned } => {
                 let word = record.a(0);
-                let (id, count) = (word as u32 & 0xff, (word >> 8) as u32);
+                let (id, count) = (word as u8, (word >> 8) as u32);
                 let arrival = Arrival { site, block: key.block, warp: key.warp, mask: record.mask(), id };
                 self.arrive(arrival, kind, (count != 0).then_some(count), aligned, handler);
             }
@@ -319,6 +323,14 @@ impl Orderer {
     fn is_alone(&self, record: &Record<'_>) -> bool {
         let after = record.tickets().map_or(0, |tickets| tickets.1);
         self.pool.is_empty() && self.ready.is_empty() && self.watermark.covers(after)
+    }
+
+    #[inline]
+    fn weak(&mut self, access: &Access, record: &Record<'_>, handler: &mut impl Handler) {
+        if access.writes() && !self.values.is_empty() {
+            self.note_weak_store(access, record);
+        }
+        handler.access(record, all_ranks(record));
     }
 
     fn note_weak_store(&mut self, access: &Access, record: &Record<'_>) {

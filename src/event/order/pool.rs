@@ -9,7 +9,7 @@ use smallvec::SmallVec;
 use super::queue::{lanes_of, retire};
 use super::{Orderer, Role};
 use crate::abi::{Record, decode};
-use crate::event::{Event, Handler, Place};
+use crate::event::{Handler, Place};
 use crate::isa::{Access, AccessKind, MbarrierOp};
 
 pub(super) type Ranks = SmallVec<[u8; 32]>;
@@ -226,7 +226,7 @@ impl Orderer {
             _ => None,
         };
         let waits = matches!(mbarrier, Some(MbarrierOp::Wait { .. }));
-        let reads_only = waits || (mbarrier.is_none() && (0..record.mask().count_ones() as usize).all(keeps));
+        let reads_only = waits || (mbarrier.is_none() && (0..record.lane_count()).all(keeps));
         self.readers += usize::from(reads_only);
         self.stalled = false;
         self.pool.insert((after, key, at), Candidate { before, left, reads_only, waits });
@@ -409,7 +409,7 @@ impl Orderer {
                     self.force(&access, &record, left, &mut ranks);
                 }
                 if !ranks.is_empty() {
-                    handler.event(Event::Access { record, ranks: &ranks });
+                    handler.access(&record, &ranks);
                 }
                 left &= !lanes_of(&record, &ranks);
             } else {

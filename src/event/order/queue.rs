@@ -1,6 +1,5 @@
 //! Records that wait, by warp and block.
 
-use rustc_hash::FxHashMap;
 use smallvec::SmallVec;
 
 use super::Geometry;
@@ -32,7 +31,8 @@ pub(super) struct BlockState {
     pub(super) exited: Vec<u32>,
     /// Threads that exist and have not exited.
     pub(super) live: u32,
-    pub(super) phases: FxHashMap<u32, Phase>,
+    /// By barrier, as far as any was used.
+    pub(super) phases: Vec<Phase>,
 }
 
 impl BlockState {
@@ -43,8 +43,17 @@ impl BlockState {
             exited: vec![0; exists.len()],
             live: exists.iter().map(|lanes| lanes.count_ones()).sum(),
             exists,
-            phases: FxHashMap::default(),
+            phases: Vec::new(),
         }
+    }
+
+    /// The phase of a barrier.
+    pub(super) fn phase(&mut self, id: u8) -> &mut Phase {
+        let at = usize::from(id);
+        if self.phases.len() <= at {
+            self.phases.resize(at + 1, Phase::default());
+        }
+        &mut self.phases[at]
     }
 
     pub(super) fn threads(&self) -> Threads<'_> {
@@ -96,9 +105,7 @@ pub(super) fn report_stuck(block: u32, state: &BlockState, handler: &mut impl Ha
     if runs {
         return;
     }
-    let mut phases: Vec<_> = state.phases.iter().collect();
-    phases.sort_by_key(|(id, _)| **id);
-    for (_, phase) in phases {
+    for phase in &state.phases {
         if let Some(arrival) = phase.first_waiting() {
             let (arrived, expected) = phase.progress(state.threads());
             handler.event(Event::Misuse(Misuse::NeverCompletes { arrival, arrived, expected }));
@@ -128,7 +135,7 @@ const RANKS: [u8; 32] = {
 };
 
 pub(super) fn all_ranks(record: &Record<'_>) -> &'static [u8] {
-    RANKS.get(..record.mask().count_ones() as usize).unwrap_or(&RANKS)
+    RANKS.get(..record.lane_count()).unwrap_or(&RANKS)
 }
 
 /// The lanes of some ranks.

@@ -74,8 +74,9 @@ struct Values {
 }
 
 impl Handler for Values {
-    fn event(&mut self, event: Event<'_>) {
-        let Event::Access { record, ranks } = event else { return };
+    fn event(&mut self, _: Event<'_>) {}
+
+    fn access(&mut self, record: &Record<'_>, ranks: &[u8]) {
         for rank in ranks {
             let rank = usize::from(*rank);
             let (read, written, place) =
