@@ -31,6 +31,8 @@ pub mod instrument;
 
 pub mod backend;
 
+pub mod trace;
+
 pub mod engine;
 pub mod event;
 

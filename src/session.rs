@@ -4,8 +4,11 @@ pub mod exec;
 mod incomplete;
 pub mod launch;
 mod linked;
+mod record;
+mod replay;
 mod run;
 mod schedules;
+mod tell;
 
 use std::io::Read;
 use std::path::Path;
@@ -20,6 +23,7 @@ use crate::ptx;
 use crate::ptx::ast::Module;
 use crate::span::{SourceError, SourceFile, Span};
 pub use linked::Linked;
+pub use replay::{ReplayRequest, replay, replay_bytes};
 pub use run::{Choice, FinalBuffer, Finished, Request, run};
 
 /// The pieces a session puts together. `Linked` is those of this build; tests have others.

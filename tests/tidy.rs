@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Rooms from the bottom up: each imports only from itself and from those before it.
-const ROOMS: [&str; 13] = [
+const ROOMS: [&str; 14] = [
     "span",
     "diag",
     "fatbin",
@@ -13,6 +13,7 @@ const ROOMS: [&str; 13] = [
     "abi",
     "instrument",
     "backend",
+    "trace",
     "finding",
     "event",
     "engine",

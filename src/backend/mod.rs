@@ -78,7 +78,7 @@ pub struct Region {
 }
 
 /// What is known when a launch begins.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LaunchInfo {
     /// Index in the plan.
     pub index: u32,
@@ -193,7 +193,7 @@ pub struct Outcome {
 }
 
 /// Why a backend cannot run a program at all.
-#[derive(Debug, thiserror::Error)]
+#[derive(Clone, Debug, thiserror::Error, Serialize, Deserialize)]
 pub enum BackendError {
     /// The backend does not know an instruction or a form of it.
     #[error("{what}")]

@@ -1,5 +1,7 @@
 //! What to launch, with which buffers: validated values, made by the session from flags, TOML or inference.
 
+use serde::{Deserialize, Serialize};
+
 /// Element types of buffers and scalar arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of the launch description")]
@@ -51,7 +53,7 @@ pub enum Arg {
 }
 
 /// One launch.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
     /// The entry.
     pub kernel: String,
@@ -67,7 +69,8 @@ pub struct Launch {
     pub stream: u32,
     /// Launches this one waits for.
     pub after: Vec<usize>,
-    /// Arguments, one for each parameter.
+    /// Arguments, one for each parameter. Only who runs it needs them.
+    #[serde(skip)]
     pub args: Vec<Arg>,
 }
 

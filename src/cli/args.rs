@@ -32,6 +32,8 @@ pub(super) enum Command {
     Instrument(InstrumentArgs),
     /// Run a program and report the races of the kernels it launches
     Exec(Box<ExecArgs>),
+    /// Check a recorded run again, without running it
+    Replay(ReplayArgs),
     /// Write the PTX that a program, library, object or fatbin has embedded
     Extract(ExtractArgs),
     /// Make one report out of many
@@ -157,6 +159,9 @@ pub(super) struct RunArgs {
     /// Write a buffer's final contents: as text to standard output, or its bytes to a file
     #[arg(long, value_name = "NAME[=PATH]", action = ArgAction::Append)]
     pub(super) dump: Vec<String>,
+    /// Write a trace of the run, which `ptxrace replay` checks again
+    #[arg(long, value_name = "FILE")]
+    pub(super) record: Option<PathBuf>,
     #[command(flatten)]
     pub(super) reports: ReportArgs,
 }
@@ -182,6 +187,21 @@ pub(super) struct ReportArgs {
     /// File for the report of the --format before it [default: standard output; of `exec`, standard error]
     #[arg(long, short, value_name = "PATH", action = ArgAction::Append)]
     pub(super) output: Vec<PathBuf>,
+}
+
+/// `ptxrace replay`
+#[derive(Debug, Args)]
+pub(super) struct ReplayArgs {
+    /// A trace that `ptxrace run --record` has written
+    pub(super) trace: PathBuf,
+    #[command(flatten)]
+    pub(super) reports: ReportArgs,
+}
+
+/// The flags that say what counts, for a command that does the same.
+pub(super) fn policy_words(args: &ReportArgs) -> impl Iterator<Item = (&'static str, &str)> {
+    let denied = args.deny.iter().map(|rule| ("deny", rule.as_str()));
+    denied.chain(args.allow.iter().map(|rule| ("allow", rule.as_str())))
 }
 
 /// `ptxrace merge`

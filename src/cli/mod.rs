@@ -10,6 +10,7 @@ mod extract;
 mod instrument;
 mod merge;
 mod print;
+mod replay;
 mod reports;
 mod run;
 
@@ -103,6 +104,10 @@ pub fn run(
         },
         Command::Exec(args) => match reports::Options::new(&args.reports, &matches) {
             Ok(options) => exec::run(args, &options, &mut console),
+            Err(errors) => console.refuse(&errors),
+        },
+        Command::Replay(args) => match reports::Options::new(&args.reports, &matches) {
+            Ok(options) => replay::run(args, options, &mut console, parts),
             Err(errors) => console.refuse(&errors),
         },
         Command::Merge(args) => match reports::Options::new(&args.output, &matches) {

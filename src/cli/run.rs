@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use super::Console;
-use super::args::{BackendArg, DEFAULT_TIMEOUT, FormatArg, MemoryArg, OnFullArg, RunArgs, timeout};
+use super::args::{BackendArg, DEFAULT_TIMEOUT, FormatArg, MemoryArg, OnFullArg, RunArgs, policy_words, timeout};
 use super::reports::Options;
 use crate::backend::{MemoryOrder, OnFull, RunOptions};
 use crate::diag::Diagnostic;
@@ -54,7 +54,10 @@ pub(super) fn run(
             None => dump(buffer, console.streams.out)?,
         }
     }
-    Ok(code)
+    match finished.unwritten {
+        Some(error) => console.refuse(&[error]),
+        None => Ok(code),
+    }
 }
 
 /// `NAME` or `NAME=PATH`.
@@ -98,6 +101,7 @@ fn request(args: &RunArgs, dumps: &[(String, Option<PathBuf>)], policy: Policy) 
         policy,
         dump: dumps.iter().map(|(name, _)| name.clone()).collect(),
         command: command(args),
+        record: args.record.clone(),
     }
 }
 
@@ -131,11 +135,8 @@ fn command(args: &RunArgs) -> String {
     if args.memory == MemoryArg::Weak {
         flag("memory", "weak".to_owned());
     }
-    for rule in &args.reports.deny {
-        flag("deny", rule.clone());
-    }
-    for rule in &args.reports.allow {
-        flag("allow", rule.clone());
+    for (name, rule) in policy_words(&args.reports) {
+        flag(name, rule.to_owned());
     }
     words.join(" ")
 }

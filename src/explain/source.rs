@@ -39,17 +39,28 @@ pub fn user_frame(frames: &[Frame]) -> Option<&Frame> {
 #[derive(Debug, Default)]
 pub struct Sources {
     folder: PathBuf,
+    /// Nothing is read any more.
+    closed: bool,
     read: Mutex<FxHashMap<String, Option<SourceFile>>>,
 }
 
 impl Sources {
     /// Sources named by the PTX file at this path.
     pub fn beside(ptx: &Path) -> Self {
-        Self { folder: ptx.parent().unwrap_or(Path::new("")).to_owned(), read: Mutex::default() }
+        Self { folder: ptx.parent().unwrap_or(Path::new("")).to_owned(), ..Self::default() }
+    }
+
+    /// These sources, by the names that modules have for them, and no others.
+    pub fn of(files: impl IntoIterator<Item = (String, SourceFile)>) -> Self {
+        let read = files.into_iter().map(|(name, file)| (name, Some(file))).collect();
+        Self { closed: true, read: Mutex::new(read), ..Self::default() }
     }
 
     /// The file of this name: in the PTX file's folder, or as named.
-    pub(super) fn file(&self, name: &str) -> Option<SourceFile> {
+    pub fn file(&self, name: &str) -> Option<SourceFile> {
+        if self.closed {
+            return self.read.lock().get(name).cloned().flatten();
+        }
         let read = |path: &Path| path.is_file().then(|| SourceFile::read(path).ok()).flatten();
         let load = || read(&self.folder.join(name)).or_else(|| read(Path::new(name)));
         self.read.lock().entry(name.to_owned()).or_insert_with(load).clone()

@@ -100,11 +100,13 @@ pub enum Reason {
     UnsupportedCall,
     /// Nothing was launched, so nothing was checked.
     NoLaunch,
+    /// A trace is cut off, or damaged from some place on.
+    DamagedTrace,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 11] = [
         Self::DroppedRecords,
         Self::UnknownInstruction,
         Self::OpaqueKernel,
@@ -113,6 +115,9 @@ impl Reason {
         Self::Fault,
         Self::DegradedOrder,
         Self::Device,
+        Self::UnsupportedCall,
+        Self::NoLaunch,
+        Self::DamagedTrace,
     ];
 
     /// Its name in reports.
@@ -128,6 +133,7 @@ impl Reason {
             Self::Device => "device",
             Self::UnsupportedCall => "unsupported-call",
             Self::NoLaunch => "no-launch",
+            Self::DamagedTrace => "damaged-trace",
         }
     }
 }

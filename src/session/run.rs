@@ -3,16 +3,15 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::incomplete::Why;
 use super::launch::{self, LaunchRequest, Resolved};
-use super::schedules::{All, Found, Job, One, distinct};
-use super::{Parts, Policy};
-use crate::backend::{Backend, BackendError, ElementType, Plan, Program, RunOptions};
+use super::schedules::{All, Job, Schedules};
+use super::{Parts, Policy, record, tell};
+use crate::backend::{Backend, BackendError, ElementType, Program, RunOptions};
 use crate::diag::Diagnostic;
 use crate::diag::nearest;
-use crate::explain::{self, Context, Explained, Sources};
+use crate::explain::Sources;
 use crate::instrument::SiteTable;
-use crate::report::{Incomplete, LaunchFacts, Progress, Report};
+use crate::report::{Progress, Report};
 
 /// Which backend to use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,6 +44,8 @@ pub struct Request {
     pub dump: Vec<String>,
     /// The command that makes this run, without backend and seed.
     pub command: String,
+    /// Where a trace of it goes.
+    pub record: Option<PathBuf>,
 }
 
 /// A buffer after the run.
@@ -65,6 +66,8 @@ pub struct Finished {
     pub report: Report,
     /// The buffers asked for, in that order.
     pub buffers: Vec<FinalBuffer>,
+    /// Why the trace could not be written to its end.
+    pub unwritten: Option<Diagnostic>,
 }
 
 /// Runs a request. Errors are those of the user's input.
@@ -81,23 +84,35 @@ pub fn run(
     let program = Program { source: &source, module: &module, sites: &sites };
     let plan = &resolved.plan;
     let sources = Sources::beside(&request.file);
-    let job = Job { program, sites: &sites, plan, sources: &sources, parts, progress };
+    let mut backend = open(request, parts)?;
+    let name = backend.name();
+    let job = Job { program, sites: &sites, plan, sources: &sources, parts, progress, writer: None };
+    let writer = match &request.record {
+        Some(path) => {
+            let command = format!("{} --backend {name}", request.command);
+            let begun = record::begin(path, &job, name, command, request.options.seed, &resolved.notes);
+            Some(begun.map_err(|error| vec![error])?)
+        }
+        None => None,
+    };
+    let job = Job { writer: writer.as_ref(), ..job };
 
     progress.begin(request.schedules);
-    let ran = execute(request, &job);
+    let ran = execute(request, &job, &mut *backend);
     progress.end();
-    let (backend, all) = ran?;
+    let all = tell::settled(ran, &job)?;
 
-    let findings =
-        all.found.iter().map(|found| explained(found, request, &job, backend, all.schedules)).collect();
-    let mut report = Report {
-        launches: launches(plan, &all, backend),
-        findings,
-        incomplete: all.incomplete,
-        notes: resolved.notes.clone(),
-        ..Report::default()
+    // A GPU's schedule has no seed.
+    let replay = |seed| match name {
+        "gpu" => format!("{} --backend gpu", request.command),
+        _ => format!("{} --backend {name} --seed {seed}", request.command),
     };
+    let mut report = tell::report(&all, &job, name, &replay);
+    report.notes = resolved.notes.clone();
     report.judge(&request.policy);
+    let finished = writer.map_or(Ok(()), |writer| writer.finish(all.schedules));
+    let unwritten = request.record.iter().zip(finished.err()).map(|(path, error)| record::unwritten(path, &error));
+    let unwritten = unwritten.last();
     let buffers = dumps
         .into_iter()
         .map(|(name, index)| FinalBuffer {
@@ -106,7 +121,7 @@ pub fn run(
             contents: all.buffers.get(index).cloned().unwrap_or_default(),
         })
         .collect();
-    Ok(Finished { report, buffers })
+    Ok(Finished { report, buffers, unwritten })
 }
 
 /// Indices of the buffers to dump.
@@ -137,14 +152,20 @@ fn dumps(request: &Request, resolved: &Resolved) -> Result<Vec<(String, usize)>,
 }
 
 /// Opens the backend that was chosen.
-fn open(request: &Request, parts: &dyn Parts) -> Result<Box<dyn Backend>, BackendError> {
-    match request.backend {
+fn open(request: &Request, parts: &dyn Parts) -> Result<Box<dyn Backend>, Vec<Diagnostic>> {
+    if request.schedules > 1 && request.backend == Choice::Gpu {
+        let error =
+            Diagnostic::error("`--schedules` needs the emulator, as the GPU's schedule cannot be chosen");
+        return Err(vec![error.help("leave out `--backend gpu`, or run several times")]);
+    }
+    let opened = match request.backend {
         Choice::Gpu => parts.gpu(),
         Choice::Emulator => parts.emulator(),
         // Many schedules are something only the emulator has.
         Choice::Auto if request.schedules > 1 => parts.emulator(),
         Choice::Auto => parts.gpu().or_else(|_| parts.emulator()),
-    }
+    };
+    opened.map_err(|error| vec![tell::refused(&error)])
 }
 
 /// Without a wish for a number of schedules, a small program is run under this many on the emulator: what one schedule
@@ -153,94 +174,19 @@ const CHEAP_SCHEDULES: u64 = 8;
 /// A program is small if its first schedule gives at most so many records.
 const CHEAP_RECORDS: u64 = 100_000;
 
-fn execute(request: &Request, job: &Job<'_>) -> Result<(&'static str, All), Vec<Diagnostic>> {
-    if request.schedules > 1 && request.backend == Choice::Gpu {
-        let error =
-            Diagnostic::error("`--schedules` needs the emulator, as the GPU's schedule cannot be chosen");
-        return Err(vec![error.help("leave out `--backend gpu`, or run several times")]);
+fn execute(request: &Request, job: &Job<'_>, backend: &mut dyn Backend) -> Result<All, BackendError> {
+    let options = &request.options;
+    let seed = |index| options.seed.wrapping_add(index);
+    let open = || job.parts.emulator();
+    let schedules = |count| Schedules { count, seed: &seed, open: &open };
+    if request.schedules > 1 {
+        return job.many(options, &schedules(request.schedules), None);
     }
-    let mut backend = open(request, job.parts).map_err(|error| vec![refused(&error)])?;
-    let name = backend.name();
-    let ran = if request.schedules > 1 {
-        job.many(&request.options, request.schedules)
-    } else {
-        job.one(&mut *backend, &request.options).and_then(|one| {
-            let records: u64 = one.counts.iter().map(|(records, _)| records).sum();
-            let small = records <= CHEAP_RECORDS && one.incomplete.is_empty();
-            if request.schedules == 0 && name == "emu" && small {
-                return job.many(&request.options, CHEAP_SCHEDULES);
-            }
-            Ok(alone(one, request.options.seed))
-        })
-    };
-    match ran {
-        Ok(all) => Ok((name, all)),
-        Err(error) => {
-            let why = Why { program: job.program, plan: job.plan, sources: job.sources };
-            let incomplete: Vec<Incomplete> = why.backend(&error).into_iter().collect();
-            if incomplete.is_empty() {
-                return Err(vec![refused(&error)]);
-            }
-            let (found, counts, buffers) = (Vec::new(), Vec::new(), Vec::new());
-            Ok((name, All { found, counts, incomplete, buffers, schedules: 1 }))
-        }
+    let one = job.one(backend, options)?;
+    let records: u64 = one.counts.iter().map(|(records, _)| records).sum();
+    let small = records <= CHEAP_RECORDS && one.incomplete.is_empty();
+    if request.schedules == 0 && backend.name() == "emu" && small {
+        return job.many(options, &schedules(CHEAP_SCHEDULES), Some(one));
     }
-}
-
-/// One schedule as all there are.
-fn alone(one: One, seed: u64) -> All {
-    let memory = one.memory;
-    let found = |finding| Found { finding, memory: memory.clone(), seed, schedules: 1 };
-    All {
-        found: one.findings.into_iter().map(found).collect(),
-        counts: one.counts,
-        incomplete: distinct(one.incomplete),
-        buffers: one.buffers,
-        schedules: 1,
-    }
-}
-
-fn refused(error: &BackendError) -> Diagnostic {
-    let diagnostic = Diagnostic::error(error.to_string());
-    match error {
-        BackendError::NoDevice(_) => {
-            diagnostic.help("`--backend emu` runs without a GPU; `ptxrace doctor` tells what works")
-        }
-        _ => diagnostic,
-    }
-}
-
-fn explained(found: &Found, request: &Request, job: &Job<'_>, backend: &str, schedules: u64) -> Explained {
-    // A GPU's schedule has no seed.
-    let replay = match backend {
-        "gpu" => format!("{} --backend gpu", request.command),
-        _ => format!("{} --backend {backend} --seed {}", request.command, found.seed),
-    };
-    let context = Context {
-        programs: &[job.program],
-        plan: job.plan,
-        memory: &found.memory,
-        regions: &[],
-        sources: job.sources,
-        replay: &replay,
-        schedules: (schedules > 1).then_some((found.schedules, schedules)),
-    };
-    explain::explain(&found.finding, &context)
-}
-
-fn launches(plan: &Plan, all: &All, backend: &'static str) -> Vec<LaunchFacts> {
-    let facts = |(index, launch): (usize, &crate::backend::Launch)| {
-        let (records, dropped) = all.counts.get(index).copied().unwrap_or_default();
-        LaunchFacts {
-            id: u32::try_from(index).unwrap_or(u32::MAX),
-            kernel: launch.kernel.clone(),
-            grid: launch.grid,
-            block: launch.block,
-            stream: launch.stream,
-            backend,
-            records,
-            dropped,
-        }
-    };
-    plan.launches.iter().enumerate().map(facts).collect()
+    Ok(All::alone(one, options.seed))
 }

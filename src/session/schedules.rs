@@ -19,6 +19,7 @@ use crate::explain::{Memory, Sources};
 use crate::finding::{Finding, Rule};
 use crate::instrument::{SiteId, SiteTable};
 use crate::report::{Incomplete, Progress, Reason};
+use crate::trace::{Tape, Writer};
 
 /// What one schedule gave.
 pub(super) struct One {
@@ -40,6 +41,7 @@ pub(super) struct Found {
 }
 
 /// What all schedules gave.
+#[derive(Default)]
 pub(super) struct All {
     pub(super) found: Vec<Found>,
     pub(super) counts: Vec<(u64, u64)>,
@@ -48,6 +50,21 @@ pub(super) struct All {
     pub(super) buffers: Vec<Vec<u8>>,
     /// How many there were.
     pub(super) schedules: u64,
+}
+
+impl All {
+    /// One schedule as all there are.
+    pub(super) fn alone(one: One, seed: u64) -> Self {
+        let memory = one.memory;
+        let found = |finding| Found { finding, memory: memory.clone(), seed, schedules: 1 };
+        Self {
+            found: one.findings.into_iter().map(found).collect(),
+            counts: one.counts,
+            incomplete: distinct(one.incomplete),
+            buffers: one.buffers,
+            schedules: 1,
+        }
+    }
 }
 
 /// What is the same for all schedules.
@@ -59,16 +76,35 @@ pub(super) struct Job<'j> {
     pub(super) sources: &'j Sources,
     pub(super) parts: &'j dyn Parts,
     pub(super) progress: &'j dyn Progress,
+    /// Where records go besides.
+    pub(super) writer: Option<&'j Writer>,
+}
+
+/// Which schedules are run, by what.
+pub(super) struct Schedules<'s> {
+    pub(super) count: u64,
+    /// The seed of each, by its number.
+    pub(super) seed: &'s (dyn Fn(u64) -> u64 + Sync),
+    /// Every worker has a backend of its own.
+    pub(super) open: &'s (dyn Fn() -> Result<Box<dyn Backend + 's>, BackendError> + Sync),
 }
 
 impl<'j> Job<'j> {
     /// Runs one schedule.
     pub(super) fn one(&self, backend: &mut dyn Backend, options: &RunOptions) -> Result<One, BackendError> {
         let mut detector = self.parts.detector(self.sites, self.plan);
-        let mut tap =
-            Tap { inner: &mut *detector, progress: self.progress, infos: Vec::new(), ends: Vec::new() };
+        let mut tap = Tap {
+            inner: &mut *detector,
+            progress: self.progress,
+            tape: self.writer.map(|writer| writer.schedule(options.seed)),
+            infos: Vec::new(),
+            ends: Vec::new(),
+        };
         let ran = backend.run(self.program, self.plan, options, &mut tap);
-        let Tap { infos, ends, .. } = tap;
+        let Tap { infos, ends, tape, .. } = tap;
+        if let Some(tape) = tape {
+            tape.done(&ran);
+        }
         let why = Why { program: self.program, plan: self.plan, sources: self.sources };
         let (outcome, failure) = match ran {
             Ok(outcome) => (outcome, None),
@@ -120,23 +156,32 @@ impl<'j> Job<'j> {
         }
     }
 
-    /// Runs the schedules of the seeds from `options.seed` on, on as many threads as there are processors.
-    pub(super) fn many(&self, options: &RunOptions, schedules: u64) -> Result<All, BackendError> {
+    /// Runs schedules on as many threads as there are processors. The first one may have been run already.
+    pub(super) fn many(
+        &self,
+        options: &RunOptions,
+        schedules: &Schedules<'_>,
+        first: Option<One>,
+    ) -> Result<All, BackendError> {
         let united = United::default();
-        let next = AtomicU64::new(0);
+        let next = AtomicU64::new(u64::from(first.is_some()));
+        if let Some(one) = first {
+            united.add(0, (schedules.seed)(0), one);
+            self.progress.schedule();
+        }
         let failed = Mutex::new(None::<BackendError>);
-        let workers = thread::available_parallelism().map_or(1, |n| n.get() as u64).min(schedules);
+        let workers = thread::available_parallelism().map_or(1, |n| n.get() as u64).min(schedules.count);
         thread::scope(|scope| {
             for _ in 0..workers {
                 scope.spawn(|| {
                     let work = || {
-                        let mut backend = self.parts.emulator()?;
+                        let mut backend = (schedules.open)()?;
                         loop {
                             let index = next.fetch_add(1, Ordering::Relaxed);
-                            if index >= schedules || failed.lock().is_some() {
+                            if index >= schedules.count || failed.lock().is_some() {
                                 return Ok(());
                             }
-                            let seed = options.seed.wrapping_add(index);
+                            let seed = (schedules.seed)(index);
                             let one = self.one(&mut *backend, &RunOptions { seed, ..*options })?;
                             united.add(index, seed, one);
                             self.progress.schedule();
@@ -150,7 +195,7 @@ impl<'j> Job<'j> {
         });
         match failed.into_inner() {
             Some(error) => Err(error),
-            None => Ok(united.finish(schedules)),
+            None => Ok(united.finish(schedules.count)),
         }
     }
 }
@@ -243,6 +288,7 @@ pub(super) fn distinct(incomplete: Vec<Incomplete>) -> Vec<Incomplete> {
 struct Tap<'t> {
     inner: &'t mut dyn Detector,
     progress: &'t dyn Progress,
+    tape: Option<Tape<'t>>,
     infos: Vec<LaunchInfo>,
     ends: Vec<(u32, LaunchEnd)>,
 }
@@ -250,10 +296,16 @@ struct Tap<'t> {
 impl Sink for Tap<'_> {
     fn begin(&mut self, info: &LaunchInfo) {
         self.infos.push(info.clone());
+        if let Some(tape) = &mut self.tape {
+            tape.begin(info);
+        }
         self.inner.begin(info);
     }
 
     fn records(&mut self, units: &[Unit]) {
+        if let Some(tape) = &mut self.tape {
+            tape.records(units);
+        }
         self.inner.records(units);
         self.progress.checked(std::mem::size_of_val(units) as u64);
     }
@@ -261,6 +313,9 @@ impl Sink for Tap<'_> {
     fn end(&mut self, end: &LaunchEnd) {
         let launch = self.infos.last().map_or(0, |info| info.index);
         self.ends.push((launch, end.clone()));
+        if let Some(tape) = &mut self.tape {
+            tape.end(end);
+        }
         self.inner.end(end);
     }
 }

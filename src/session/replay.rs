@@ -1,0 +1,144 @@
+//! `ptxrace replay`: trace in, the report of the recorded run out.
+
+use std::fs::File;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::schedules::{All, Job, Schedules};
+use super::{Parts, Policy, tell};
+use crate::backend::{Backend, Buffer, ElementType, Plan, Program, RunOptions};
+use crate::diag::{Diagnostic, Severity};
+use crate::explain::Sources;
+use crate::instrument::SiteTable;
+use crate::report::{Incomplete, Progress, Reason, Report};
+use crate::span::SourceFile;
+use crate::trace::{Break, Head, Player, ReadAt, Trace, TraceError, VERSION, sites_digest};
+
+/// What to check again.
+#[derive(Clone, Debug, Default)]
+pub struct ReplayRequest {
+    /// The trace.
+    pub file: PathBuf,
+    /// What counts.
+    pub policy: Policy,
+    /// The command that does this.
+    pub command: String,
+}
+
+/// Checks a recorded run again. Errors are those of the user's input.
+pub fn replay(
+    request: &ReplayRequest,
+    parts: &dyn Parts,
+    progress: &dyn Progress,
+) -> Result<Report, Vec<Diagnostic>> {
+    let path = request.file.display();
+    let file = File::open(&request.file)
+        .map_err(|error| vec![Diagnostic::error(format!("cannot read `{path}`: {error}"))])?;
+    replay_bytes(request, Box::new(file), parts, progress)
+}
+
+/// The same with the trace at hand.
+pub fn replay_bytes(
+    request: &ReplayRequest,
+    bytes: Box<dyn ReadAt>,
+    parts: &dyn Parts,
+    progress: &dyn Progress,
+) -> Result<Report, Vec<Diagnostic>> {
+    let trace = Trace::open(bytes).map_err(|error| vec![refused(request, &error)])?;
+    let mut report = match (trace.head(), trace.module()) {
+        (Some(head), Some(module)) if !module.is_empty() => {
+            play(request, &trace, head, module, parts, progress)?
+        }
+        _ => Report::default(),
+    };
+    report.incomplete.extend(trace.broken().map(|broken| damaged(request, broken)));
+    report.judge(&request.policy);
+    Ok(report)
+}
+
+fn play(
+    request: &ReplayRequest,
+    trace: &Trace,
+    head: &Head,
+    module: &str,
+    parts: &dyn Parts,
+    progress: &dyn Progress,
+) -> Result<Report, Vec<Diagnostic>> {
+    let text = |path: &str, text: &str| {
+        SourceFile::new(path, text).map_err(|error| vec![Diagnostic::error(error.to_string())])
+    };
+    let source = text(&head.file, module)?;
+    let module = super::parse(&source)?;
+    let sites = Arc::new(SiteTable::new(&module));
+    let backend = ["emu", "gpu"].into_iter().find(|name| *name == head.backend);
+    let Some(backend) = backend.filter(|_| sites_digest(&sites) == head.sites) else {
+        return Err(vec![other_version(request, head)]);
+    };
+    let mut files = Vec::new();
+    for source in trace.sources() {
+        files.push((source.name.clone(), text(&source.path, &source.text)?));
+    }
+    let sources = Sources::of(files);
+    let plan = plan(head);
+    let program = Program { source: &source, module: &module, sites: &sites };
+    let job = Job { program, sites: &sites, plan: &plan, sources: &sources, parts, progress, writer: None };
+
+    let seeds = trace.seeds();
+    progress.begin(seeds.len() as u64);
+    let seed = |number: u64| seeds.get(number as usize).copied().unwrap_or(head.seed);
+    let open = || Ok(Box::new(Player::new(trace, backend)) as Box<dyn Backend + '_>);
+    let ran = match seeds.as_slice() {
+        [] => Ok(All::default()),
+        [only] => {
+            let options = RunOptions { seed: *only, ..RunOptions::default() };
+            job.one(&mut Player::new(trace, backend), &options).map(|one| All::alone(one, *only))
+        }
+        all => {
+            let schedules = Schedules { count: all.len() as u64, seed: &seed, open: &open };
+            job.many(&RunOptions::default(), &schedules, None)
+        }
+    };
+    progress.end();
+    let all = tell::settled(ran, &job)?;
+    let mut report = tell::report(&all, &job, backend, &|_| request.command.clone());
+    let note = |note: &String| Diagnostic { severity: Severity::Note, ..Diagnostic::error(note.clone()) };
+    report.notes = head.notes.iter().map(note).collect();
+    Ok(report)
+}
+
+/// What was launched, as far as reports need it.
+fn plan(head: &Head) -> Plan {
+    let buffer = |name: &String| Buffer { name: name.clone(), ty: ElementType::U8, contents: Vec::new() };
+    Plan { buffers: head.buffers.iter().map(buffer).collect(), launches: head.launches.clone() }
+}
+
+fn refused(request: &ReplayRequest, error: &TraceError) -> Diagnostic {
+    let path = request.file.display();
+    let diagnostic = Diagnostic::error(format!("`{path}` cannot be replayed: {error}"));
+    match error {
+        TraceError::Io(_) => diagnostic,
+        TraceError::Foreign => diagnostic.help("give a file that `ptxrace run --record` has written"),
+        TraceError::Version(version) if *version > VERSION => {
+            diagnostic.help("take the ptxrace that recorded it, or a newer one")
+        }
+        TraceError::Version(_) => diagnostic.help("record it again"),
+    }
+}
+
+fn other_version(request: &ReplayRequest, head: &Head) -> Diagnostic {
+    let (path, tool) = (request.file.display(), &head.tool);
+    let message = format!("`{path}` cannot be replayed: ptxrace {tool} recorded it, which numbers instructions otherwise");
+    Diagnostic::error(message).help(format!("take ptxrace {tool}, or record it again: `{}`", head.command))
+}
+
+fn damaged(request: &ReplayRequest, broken: Break) -> Incomplete {
+    let path = request.file.display();
+    let detail = match broken {
+        Break::CutOff(at) => format!("`{path}` is cut off after byte {at}"),
+        Break::Damaged(at) => format!("`{path}` is damaged from byte {at} on"),
+    };
+    let diagnostic = Diagnostic::warning(format!("inconclusive: {detail}"))
+        .note("what would have followed was not checked")
+        .help("a trace is whole when `ptxrace run` has ended by itself; record it again");
+    Incomplete { reason: Reason::DamagedTrace, detail, diagnostic }
+}
