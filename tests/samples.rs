@@ -1,7 +1,7 @@
 //! The sample programs and the cases: each runs on the emulator and is compared with what its `[expect]` table says.
 //!
 //! Trials are named `FAMILY/PROGRAM`: `verdict`, `schedules` (several seeds), `modes` (the instrumented text gives the
-//! records of a native run), `report` and `formats` (whole texts, compared with blessed files). After an intended change
+//! records of a native run), `report` and `formats` (whole texts, compared with blessed files), `schemas` (what other programs read fits its schema). After an intended change
 //! `PTXRACE_BLESS=1 cargo test --release --test samples` rewrites those; review them as any other change.
 
 mod common;
@@ -9,18 +9,21 @@ mod common;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::LazyLock;
 
-use common::{Recorded, blessed, name, programs, record, records, root};
+use common::{Recorded, blessed, name, programs, record, records, root, within};
+use jsonschema::Validator;
 use libtest_mimic::{Arguments, Failed, Trial};
 use ptxrace::abi::{Unit, decode};
 use ptxrace::backend::emu::Emulator;
 use ptxrace::backend::{RunOptions, Stop, WarpPosition};
-use ptxrace::cli::{self, Streams};
 use ptxrace::diag::Severity;
 use ptxrace::explain::Explained;
 use ptxrace::report::{Report, Silent, Verdict};
 use ptxrace::session::{self, Choice, Linked, Request};
 use serde::Deserialize;
+use serde_json::Value;
 
 /// Seeds of the trials `schedules`.
 const SEEDS: std::ops::Range<u64> = 0..8;
@@ -104,29 +107,11 @@ fn run(launch: &Path, seed: Option<u64>) -> Result<Report, Failed> {
     Ok(finished.map_err(said)?.report)
 }
 
-/// Runs the command line in this process: exit code, standard output, standard error.
+/// Runs a program by the command line.
 fn ptxrace(launch: &Path, flags: &[String]) -> Result<(u8, String, String), Failed> {
     let file = within(launch).with_extension("ptx");
     let words = ["ptxrace".into(), "run".into(), file.into(), "--backend".into(), "emu".into()];
-    let args = words.into_iter().chain(flags.iter().map(OsString::from));
-    let (mut out, mut err) = (Vec::new(), Vec::new());
-    let streams = Streams {
-        out: &mut out,
-        err: &mut err,
-        out_is_terminal: false,
-        err_is_terminal: false,
-        width: None,
-        no_color: true,
-        workspace: None,
-        step_summary: None,
-    };
-    let code = cli::run(args, streams, &Linked)?;
-    Ok((code, String::from_utf8(out)?, String::from_utf8(err)?))
-}
-
-/// A path from the repository's root, where `main` goes first: reports name files as they were given.
-fn within(path: &Path) -> PathBuf {
-    path.strip_prefix(root()).unwrap_or(path).to_owned()
+    common::ptxrace(words.into_iter().chain(flags.iter().map(OsString::from)))
 }
 
 /// One line for a finding.
@@ -324,6 +309,86 @@ fn formats(launch: &Path, expect: &Expect) -> Result<(), Failed> {
     Ok(())
 }
 
+/// Every report fits its schema: the JSON report that of this repository, SARIF that of the standard.
+fn schemas(launch: &Path, expect: &Expect) -> Result<(), Failed> {
+    for (format, schema) in [("json", &JSON_SCHEMA), ("sarif", &SARIF_SCHEMA)] {
+        let flags = ["--format", format].map(String::from);
+        let (code, out, _) = ptxrace(launch, &[&expect.flags[..], &flags].concat())?;
+        if code == 2 {
+            continue;
+        }
+        let report: Value = serde_json::from_str(&out)?;
+        let wrong: Vec<_> =
+            schema.iter_errors(&report).map(|error| format!("{}: {error}", error.instance_path())).collect();
+        if !wrong.is_empty() {
+            return Err(format!("{format}: {}\n{out}", wrong.join("\n")).into());
+        }
+    }
+    Ok(())
+}
+
+static JSON_SCHEMA: LazyLock<Validator> =
+    LazyLock::new(|| validator(&json_of(&root().join("docs/report.schema.json"))));
+
+/// The package that has types made from the schema of SARIF has the schema.
+static SARIF_SCHEMA: LazyLock<Validator> = LazyLock::new(|| {
+    let cargo = |words: &[&str]| {
+        let ran = Command::new(env!("CARGO")).args(words).current_dir(root()).output().expect("cargo");
+        String::from_utf8(ran.stdout).expect("text")
+    };
+    // Packages of other platforms may not be here.
+    let version = cargo(&["-vV"]);
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).expect("a host");
+    let words = ["metadata", "--format-version", "1", "--offline", "--locked", "--filter-platform", host];
+    let metadata: Value = serde_json::from_str(&cargo(&words)).expect("JSON of cargo");
+    let mut packages = metadata["packages"].as_array().expect("packages").iter();
+    let package = packages.find(|package| package["name"] == "serde-sarif").expect("serde-sarif");
+    let manifest = Path::new(package["manifest_path"].as_str().expect("a path"));
+    let mut schema = json_of(&manifest.with_file_name("src").join("schema.json"));
+    // This pattern closes a bracket that it does not open, which not every reader of patterns takes; no report has a language.
+    for of in ["run", "toolComponent"] {
+        let language = schema.pointer_mut(&format!("/definitions/{of}/properties/language"));
+        language.and_then(Value::as_object_mut).expect("a property").remove("pattern");
+    }
+    validator(&schema)
+});
+
+fn json_of(file: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(file).expect("a file")).expect("JSON")
+}
+
+fn validator(schema: &Value) -> Validator {
+    jsonschema::validator_for(schema).expect("a schema")
+}
+
+/// The schemas are not empty: they refuse what is wrong.
+fn schemas_refuse() -> Result<(), Failed> {
+    let launch = root().join("ptx-samples/race/reduce-missing-sync.toml");
+    for (format, schema, wrong) in [
+        (
+            "json",
+            &JSON_SCHEMA,
+            [("/verdict", "none"), ("/findings/0/accesses", "none"), ("/findings/0/rule", "R099")],
+        ),
+        (
+            "sarif",
+            &SARIF_SCHEMA,
+            [("/version", "2.2"), ("/runs/0/results", "none"), ("/runs/0/results/0/level", "bad")],
+        ),
+    ] {
+        let (_, out, _) = ptxrace(&launch, &["--format", format].map(String::from))?;
+        let report: Value = serde_json::from_str(&out)?;
+        for (place, value) in wrong {
+            let mut report = report.clone();
+            *report.pointer_mut(place).ok_or(place)? = value.into();
+            if schema.is_valid(&report) {
+                return Err(format!("{format}: {place} may be {value}").into());
+            }
+        }
+    }
+    Ok(())
+}
+
 /// Exit code, message and places of what cannot be run, or not to its end.
 fn invalid(launch: &Path, expect: &Expect) -> Result<(), Failed> {
     let (code, out, err) = ptxrace(launch, &expect.flags)?;
@@ -397,8 +462,11 @@ fn stale() -> Result<(), Failed> {
 
 fn main() {
     std::env::set_current_dir(root()).expect("the repository");
-    let mut trials =
-        vec![Trial::test("report/none-is-stale", stale), Trial::test("report/of-the-readme", readme)];
+    let mut trials = vec![
+        Trial::test("report/none-is-stale", stale),
+        Trial::test("report/of-the-readme", readme),
+        Trial::test("schemas/refuse", schemas_refuse),
+    ];
     let mut add =
         |family: &str, launch: &Path, test: fn(&Path, &Expect, Sort) -> Result<(), Failed>, sort| {
             let (path, expect) = (launch.to_owned(), Expect::of(launch));
@@ -425,6 +493,7 @@ fn main() {
             if sample && !BY_THE_CLOCK.contains(&short.as_str()) {
                 add("report", &launch, |path, expect, _| report(path, expect), sort);
             }
+            add("schemas", &launch, |path, expect, _| schemas(path, expect), sort);
             if BLESSED.contains(&short.as_str()) {
                 add("formats", &launch, |path, expect, _| formats(path, expect), sort);
             }

@@ -4,7 +4,9 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use super::Console;
-use super::args::{BackendArg, DEFAULT_TIMEOUT, FormatArg, MemoryArg, OnFullArg, RunArgs, policy_words, timeout};
+use super::args::{
+    BackendArg, DEFAULT_TIMEOUT, FormatArg, MemoryArg, OnFullArg, RunArgs, policy_words, timeout,
+};
 use super::reports::Options;
 use crate::backend::{MemoryOrder, OnFull, RunOptions};
 use crate::diag::Diagnostic;

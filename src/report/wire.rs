@@ -1,14 +1,20 @@
 //! The JSON report as it stands in files, schema `ptxrace-report/1`; `docs/report.md` says what its fields mean. A change
-//! of meaning changes the number; fields may be added.
+//! of meaning changes the number; fields may be added. `docs/report.schema.json` is made of these types (`schema`).
+
+#[cfg(test)]
+mod schema;
 
 use serde::{Deserialize, Serialize};
 
 pub(super) const SCHEMA: &str = "ptxrace-report/1";
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Root {
+    #[cfg_attr(test, schemars(schema_with = "schema::number"))]
     pub(super) schema: String,
     pub(super) tool: Tool,
+    #[cfg_attr(test, schemars(schema_with = "schema::verdict"))]
     pub(super) verdict: String,
     pub(super) launches: Vec<Launch>,
     pub(super) findings: Vec<Finding>,
@@ -18,34 +24,45 @@ pub(super) struct Root {
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Tool {
     pub(super) name: String,
     pub(super) version: String,
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Launch {
     pub(super) id: u32,
     pub(super) kernel: String,
     pub(super) grid: [u32; 3],
     pub(super) block: [u32; 3],
     pub(super) stream: u32,
+    #[cfg_attr(test, schemars(schema_with = "schema::backend"))]
     pub(super) backend: String,
     pub(super) records: u64,
     pub(super) dropped: u64,
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Finding {
+    #[cfg_attr(test, schemars(schema_with = "schema::rule"))]
     pub(super) rule: String,
+    #[cfg_attr(test, schemars(schema_with = "schema::severity"))]
     pub(super) severity: String,
+    #[cfg_attr(test, schemars(schema_with = "schema::kind"))]
     pub(super) kind: Option<String>,
+    #[cfg_attr(test, schemars(schema_with = "schema::relation"))]
     pub(super) relation: String,
+    #[cfg_attr(test, schemars(schema_with = "schema::space"))]
     pub(super) space: Option<String>,
     pub(super) object: Option<Object>,
+    #[cfg_attr(test, schemars(schema_with = "schema::address"))]
     pub(super) address: Option<String>,
     pub(super) launch: u32,
     pub(super) count: u64,
+    #[cfg_attr(test, schemars(schema_with = "schema::fingerprint"))]
     pub(super) fingerprint: String,
     pub(super) accesses: Vec<Access>,
     pub(super) message: String,
@@ -56,6 +73,7 @@ pub(super) struct Finding {
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Object {
     pub(super) name: String,
     pub(super) full: Option<String>,
@@ -66,6 +84,7 @@ pub(super) struct Object {
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Access {
     pub(super) op: String,
     pub(super) access: String,
@@ -84,6 +103,7 @@ pub(super) struct Access {
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Position {
     pub(super) file: String,
     pub(super) line: u32,
@@ -91,6 +111,7 @@ pub(super) struct Position {
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Source {
     pub(super) file: String,
     pub(super) line: u32,
@@ -99,13 +120,16 @@ pub(super) struct Source {
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Suppressed {
     pub(super) by: By,
     pub(super) finding: Finding,
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct By {
+    #[cfg_attr(test, schemars(schema_with = "schema::means"))]
     pub(super) means: String,
     pub(super) text: String,
     pub(super) file: Option<String>,
@@ -114,6 +138,7 @@ pub(super) struct By {
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Suppressor {
     #[serde(flatten)]
     pub(super) by: By,
@@ -121,7 +146,9 @@ pub(super) struct Suppressor {
 }
 
 #[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 pub(super) struct Incomplete {
+    #[cfg_attr(test, schemars(schema_with = "schema::reason"))]
     pub(super) reason: String,
     pub(super) detail: String,
 }

@@ -127,7 +127,9 @@ fn refused(request: &ReplayRequest, error: &TraceError) -> Diagnostic {
 
 fn other_version(request: &ReplayRequest, head: &Head) -> Diagnostic {
     let (path, tool) = (request.file.display(), &head.tool);
-    let message = format!("`{path}` cannot be replayed: ptxrace {tool} recorded it, which numbers instructions otherwise");
+    let message = format!(
+        "`{path}` cannot be replayed: ptxrace {tool} recorded it, which numbers instructions otherwise"
+    );
     Diagnostic::error(message).help(format!("take ptxrace {tool}, or record it again: `{}`", head.command))
 }
 

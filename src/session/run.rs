@@ -111,7 +111,8 @@ pub fn run(
     report.notes = resolved.notes.clone();
     report.judge(&request.policy);
     let finished = writer.map_or(Ok(()), |writer| writer.finish(all.schedules));
-    let unwritten = request.record.iter().zip(finished.err()).map(|(path, error)| record::unwritten(path, &error));
+    let unwritten =
+        request.record.iter().zip(finished.err()).map(|(path, error)| record::unwritten(path, &error));
     let unwritten = unwritten.last();
     let buffers = dumps
         .into_iter()

@@ -53,7 +53,8 @@ pub(super) struct Header {
 impl Header {
     /// Reads a header; `None` if no writer has written it.
     pub(super) fn read(raw: &[u8; HEADER]) -> Option<Self> {
-        let word = |at: usize| raw.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);
+        let word =
+            |at: usize| raw.get(at..at + 4).and_then(|word| word.try_into().ok()).map(u32::from_le_bytes);
         let number = word(0)?;
         let header = Self {
             kind: Kind::ALL.into_iter().find(|kind| kind.number() == number)?,

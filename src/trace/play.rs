@@ -5,7 +5,9 @@ use super::read::{Break, Chunk, Trace};
 use super::units::gather;
 use super::wire::Done;
 use crate::abi::{Unit, decode};
-use crate::backend::{Backend, BackendError, LaunchEnd, LaunchInfo, Outcome, Plan, Program, RunOptions, Sink};
+use crate::backend::{
+    Backend, BackendError, LaunchEnd, LaunchInfo, Outcome, Plan, Program, RunOptions, Sink,
+};
 
 /// Plays the schedules of a trace by their seeds. What is damaged ends a schedule, and the trace knows.
 pub struct Player<'t> {

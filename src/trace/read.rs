@@ -158,7 +158,11 @@ impl Trace {
         stored.clear();
         stored.resize(chunk.header.stored as usize, 0);
         let read = self.bytes.read_at(chunk.at + HEADER as u64, stored);
-        if read.is_ok() && unpack(&chunk.header, stored, bytes) { Ok(()) } else { Err(Break::Damaged(chunk.at)) }
+        if read.is_ok() && unpack(&chunk.header, stored, bytes) {
+            Ok(())
+        } else {
+            Err(Break::Damaged(chunk.at))
+        }
     }
 
     fn look_through(&mut self, size: u64) -> io::Result<Result<(), Break>> {

@@ -44,7 +44,8 @@ fn is_possible(launch: &Launch, index: usize) -> bool {
         let size = extent.iter().try_fold(1u64, |size, n| size.checked_mul(u64::from(*n)));
         size.is_some_and(|size| (1..=most).contains(&size))
     };
-    let divides = |cluster: [u32; 3]| launch.grid.iter().zip(cluster).all(|(n, of)| n.checked_rem(of) == Some(0));
+    let divides =
+        |cluster: [u32; 3]| launch.grid.iter().zip(cluster).all(|(n, of)| n.checked_rem(of) == Some(0));
     size(launch.grid, u64::from(u32::MAX))
         && size(launch.block, 1024)
         && launch.cluster.is_none_or(|cluster| size(cluster, 16) && divides(cluster))

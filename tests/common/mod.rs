@@ -4,16 +4,18 @@
 
 pub(crate) mod reorder;
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use libtest_mimic::Failed;
 use ptxrace::abi::{Unit, decode};
 use ptxrace::backend::{Backend, LaunchEnd, LaunchInfo, Outcome, Plan, Program, RunOptions, Sink};
+use ptxrace::cli::{self, Streams};
 use ptxrace::engine::{Engine, Report};
 use ptxrace::instrument::SiteTable;
 use ptxrace::session::launch::{LaunchRequest, resolve};
-use ptxrace::session::{parse, read};
+use ptxrace::session::{Linked, parse, read};
 
 /// The repository's root.
 pub(crate) fn root() -> PathBuf {
@@ -55,6 +57,28 @@ pub(crate) fn modules() -> Vec<PathBuf> {
 /// A short name for a launch file.
 pub(crate) fn name(path: &Path) -> String {
     path.strip_prefix(root()).unwrap_or(path).with_extension("").display().to_string()
+}
+
+/// A path from the repository's root, where `main` goes first: reports name files as they were given.
+pub(crate) fn within(path: &Path) -> PathBuf {
+    path.strip_prefix(root()).unwrap_or(path).to_owned()
+}
+
+/// Runs a command line in this process: exit code, standard output, standard error.
+pub(crate) fn ptxrace(words: impl IntoIterator<Item = OsString>) -> Result<(u8, String, String), Failed> {
+    let (mut out, mut err) = (Vec::new(), Vec::new());
+    let streams = Streams {
+        out: &mut out,
+        err: &mut err,
+        out_is_terminal: false,
+        err_is_terminal: false,
+        width: None,
+        no_color: true,
+        workspace: None,
+        step_summary: None,
+    };
+    let code = cli::run(words, streams, &Linked)?;
+    Ok((code, String::from_utf8(out)?, String::from_utf8(err)?))
 }
 
 /// Records of one launch, with what was said around them.
