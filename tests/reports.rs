@@ -1,4 +1,4 @@
-//! Reports as other programs read them: SARIF by types made from its schema, JUnit by its structure, JSON by ptxrace
+//! Reports as other programs read them: SARIF by types made from its schema (`tests/samples.rs` has the schema), JUnit by its structure, JSON by ptxrace
 //! itself. Whole reports of samples are compared in `tests/samples.rs`.
 
 use std::collections::BTreeMap;
@@ -160,15 +160,18 @@ fn sarif_stays_within_the_limits_of_github() {
     assert!(notes.contains("3 more findings are left out"), "{notes}");
 }
 
-/// Elements of a JUnit file, the elements they may be in, and the attributes they must have.
-const JUNIT: [(&str, &[&str], &[&str]); 7] = [
-    ("testsuites", &[], &["name", "tests", "failures", "errors"]),
-    ("testsuite", &["testsuites"], &["name", "tests", "failures", "errors", "skipped"]),
-    ("testcase", &["testsuite"], &["name", "classname"]),
-    ("failure", &["testcase"], &["message", "type"]),
-    ("error", &["testcase"], &["message", "type"]),
-    ("skipped", &["testcase"], &["message"]),
-    ("system-out", &["testsuite"], &[]),
+/// An element of a JUnit file: its name, the elements it may be in, the attributes it must have, and those it may have besides.
+type Element = (&'static str, &'static [&'static str], &'static [&'static str], &'static [&'static str]);
+
+/// What is written of that which Jenkins' schema (junit-10.xsd) takes, and what it demands, or CI systems do.
+const JUNIT: [Element; 7] = [
+    ("testsuites", &[], &["name", "tests", "failures", "errors"], &[]),
+    ("testsuite", &["testsuites"], &["name", "tests", "failures", "errors"], &["skipped"]),
+    ("testcase", &["testsuite"], &["name", "classname"], &[]),
+    ("failure", &["testcase"], &["message", "type"], &[]),
+    ("error", &["testcase"], &["message", "type"], &[]),
+    ("skipped", &["testcase"], &["message"], &[]),
+    ("system-out", &["testsuite"], &[], &[]),
 ];
 
 /// How often each element occurs. Numbers of tests have to be those that are there.
@@ -191,7 +194,7 @@ fn junit(report: &Report) -> BTreeMap<String, u64> {
             _ => continue,
         };
         let name = String::from_utf8_lossy(start.name().as_ref()).into_owned();
-        let (_, parents, required) =
+        let (_, parents, required, optional) =
             JUNIT.iter().find(|(known, ..)| *known == name).expect("an element of JUnit");
         let parent = open.last().map(String::as_str);
         assert!(
@@ -208,6 +211,8 @@ fn junit(report: &Report) -> BTreeMap<String, u64> {
             })
             .collect();
         assert!(required.iter().all(|wanted| attributes.contains_key(*wanted)), "{name}: {attributes:?}");
+        let known = |attribute: &String| required.iter().chain(*optional).any(|known| known == attribute);
+        assert!(attributes.keys().all(known), "{name}: {attributes:?}");
         if name == "testsuites" {
             stated = attributes;
         }

@@ -281,3 +281,15 @@ fn shortened(text: &str, most: usize) -> String {
     let note = format!("... ({length} characters in all)");
     text.chars().take(most.saturating_sub(note.len())).chain(note.chars()).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reason_can_be_read() {
+        // A variant that is missing from `ALL` moves those behind it.
+        assert!(Reason::ALL.iter().enumerate().all(|(at, reason)| *reason as usize == at));
+        assert_eq!(Reason::ALL.last(), Some(&Reason::DamagedTrace));
+    }
+}

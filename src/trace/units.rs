@@ -1,5 +1,5 @@
 //! How records lie in a chunk: the first byte of all units, then the second of all, and so on. What is alike in one record and the
-//! next so comes together, which halves what LZ4 leaves.
+//! next so comes together: LZ4 leaves a third to four fifths of what it leaves of records as they are.
 
 use crate::abi::Unit;
 
