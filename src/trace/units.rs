@@ -23,7 +23,7 @@ pub(super) fn lay(units: &[Unit], bytes: &mut Vec<u8>) {
 /// The units, into a buffer that is used again. Whether there were whole ones.
 pub(super) fn gather(bytes: &[u8], units: &mut Vec<Unit>) -> bool {
     units.clear();
-    if bytes.is_empty() || bytes.len() % BYTES != 0 {
+    if bytes.is_empty() || !bytes.len().is_multiple_of(BYTES) {
         return false;
     }
     units.resize(bytes.len() / BYTES, Unit::default());
