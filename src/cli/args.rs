@@ -113,6 +113,8 @@ pub(super) enum FormatArg {
     Junit,
     /// Workflow commands of GitHub Actions, and a summary of the step
     Github,
+    /// A page with pictures, in one file
+    Html,
 }
 
 /// `ptxrace run`
@@ -181,6 +183,12 @@ pub(super) struct ReportArgs {
     /// Suppress the findings of a baseline, so that only new ones count
     #[arg(long, value_name = "FILE")]
     pub(super) baseline: Option<PathBuf>,
+    /// Look for sources here too, by as much of the end of their paths as fits
+    #[arg(long, value_name = "DIR", action = ArgAction::Append)]
+    pub(super) source_path: Vec<PathBuf>,
+    /// Where sources whose paths begin with FROM are now
+    #[arg(long, value_name = "FROM=TO", value_parser = source_map, action = ArgAction::Append)]
+    pub(super) source_map: Vec<(String, PathBuf)>,
     /// Format of a report; give it again for another
     #[arg(long, value_enum, value_name = "FORMAT", action = ArgAction::Append)]
     pub(super) format: Vec<FormatArg>,
@@ -282,6 +290,14 @@ pub(super) struct ExtractArgs {
     /// Of each fatbin, take only what suits such a device best
     #[arg(long, value_name = "sm_XX")]
     pub(super) arch: Option<Arch>,
+}
+
+/// `FROM=TO`
+fn source_map(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.to_owned(), to.into())),
+        _ => Err("it has the form FROM=TO".into()),
+    }
 }
 
 /// `X[,Y[,Z]]`
