@@ -41,6 +41,9 @@ pub(super) enum Command {
     /// Keep a file of findings that are known already
     #[command(subcommand)]
     Baseline(BaselineCommand),
+    /// Write files that a project needs
+    #[command(subcommand)]
+    Init(InitCommand),
     /// Tell what a rule means and how to fix what it finds
     Explain {
         /// A rule, such as R001
@@ -232,6 +235,40 @@ pub(super) enum BaselineCommand {
         /// Reports that `--format json` has written
         #[arg(required = true, value_name = "REPORT.json")]
         reports: Vec<PathBuf>,
+    },
+}
+
+/// CI systems.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum CiSystem {
+    /// A workflow of GitHub Actions
+    Github,
+    /// A job of GitLab CI
+    Gitlab,
+    /// A pipeline of Jenkins
+    Jenkins,
+}
+
+/// `ptxrace init`
+#[derive(Debug, Subcommand)]
+pub(super) enum InitCommand {
+    /// Write a CI job that checks kernels without a GPU
+    Ci {
+        /// The CI system [default: the one that the repository uses]
+        #[arg(value_enum)]
+        system: Option<CiSystem>,
+        /// A PTX module to check; give it again for another [default: all below this folder]
+        #[arg(long, value_name = "PATH", action = ArgAction::Append)]
+        ptx: Vec<PathBuf>,
+        /// The command by which a runner gets ptxrace [default: none; the job fails where ptxrace is missing]
+        #[arg(long, value_name = "COMMAND")]
+        install: Option<String>,
+        /// The file to write, or `-` for standard output [default: where the CI system looks for it]
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Overwrite the file if it is there
+        #[arg(long)]
+        force: bool,
     },
 }
 
