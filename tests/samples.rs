@@ -302,7 +302,7 @@ fn formats(launch: &Path, expect: &Expect) -> Result<(), Failed> {
     let (code, ..) = ptxrace(launch, &flags)?;
     for (format, ending) in FORMATS {
         let Ok(text) = std::fs::read_to_string(path(ending)) else {
-            if code == cli::exit::USAGE {
+            if code == ptxrace::cli::exit::USAGE {
                 continue;
             }
             return Err(format!("exit code {code}, and no {format}").into());
