@@ -361,6 +361,15 @@ pub enum Missing {
     },
 }
 
+/// One address that is raced on, and who did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct Spot {
+    /// First byte of the conflict, with its space tag.
+    pub address: u64,
+    /// The threads of the first conflict seen there, in the order they were replayed.
+    pub threads: [ThreadId; 2],
+}
+
 /// A group of conflicts: one rule, one pair of sites.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Finding {
@@ -381,6 +390,8 @@ pub struct Finding {
     pub addresses: u64,
     /// Lowest and highest address.
     pub range: (u64, u64),
+    /// Some of the addresses, spread over all, in order.
+    pub spots: Vec<Spot>,
     /// Why.
     pub missing: Missing,
     /// Synchronisation that was not recorded may order these accesses, so this is no error.

@@ -3,7 +3,7 @@
 //! ```text
 //! PTX text --ptx--> (Module, errors) --isa + instrument--> (PTX', SiteTable)
 //!    --backend: gpu | emu--> [Record] --event--> Event --engine--> Finding
-//!    --explain (+ SourceMap, SiteTable)--> Diagnostic --report--> text | json | sarif | junit | github
+//!    --explain (+ SourceMap, SiteTable)--> Diagnostic --report--> text | json | sarif | junit | github | html
 //! ```
 //!
 //! The modules below are rooms in that order. A room imports only from rooms above it; `session`, `cli` and `main`

@@ -1,6 +1,7 @@
 //! The wiring: from a PTX file and what the user asked for to a report. Everything else is told what it needs.
 
 pub mod exec;
+mod hints;
 mod incomplete;
 pub mod launch;
 mod linked;

@@ -235,7 +235,9 @@ fn what_is_suppressed_does_not_count_and_is_told() {
         let (code, out, err) = folder.ptxrace(&[&["run", "a.ptx", "--format", "json"], more].concat());
         (code, verdict(&out), err)
     };
-    assert_eq!(json(&[]), (1, ("race".into(), 2, vec![]), String::new()));
+    let (code, told, err) = json(&[]);
+    assert_eq!((code, told), (1, ("race".into(), 2, vec![])));
+    assert!(!err.contains("suppression"), "{err}");
     let (code, told, err) = json(&["--suppressions", "s.txt"]);
     assert_eq!((code, told), (0, ("clean".into(), 1, vec!["suppressions".into()])));
     assert!(err.contains("the suppression `R002:nothing*` fits no finding\n --> s.txt:3:1"), "{err}");
@@ -337,6 +339,79 @@ fn reports_are_merged_into_every_format() {
     assert_eq!(read("step-summary.md").matches("### ptxrace: ").count(), 2);
     let (code, out, _) = folder.ptxrace(&["merge", "a.json", "--allow", "R001", "--format", "json"]);
     assert_eq!((code, verdict(&out)), (0, ("clean".into(), 1, vec!["allow".into()])));
+}
+
+/// A module that was compiled elsewhere: its sources are found by flags, when it is run and when reports are merged.
+#[test]
+fn sources_are_found_where_they_are_now() {
+    let sample = Path::new(env!("CARGO_MANIFEST_DIR")).join("ptx-samples/race/reduce-missing-sync");
+    let text = |ending| std::fs::read_to_string(sample.with_extension(ending)).unwrap();
+    let built = text("ptx").replace("\"reduce-missing-sync.cu\"", "\"/ci/build/kernels/reduce.cu\"");
+    assert!(built.contains("/ci/build/"));
+    let folder = Folder::new(&[("a.ptx", &built), ("a.toml", &text("toml"))]);
+    std::fs::create_dir_all(folder.path().join("src/kernels")).unwrap();
+    std::fs::write(folder.path().join("src/kernels/reduce.cu"), text("cu")).unwrap();
+    let run = ["run", "a.ptx", "--backend", "emu", "--format", "text", "--format", "json", "-o", "a.json"];
+
+    let (code, out, _) = folder.ptxrace(&run);
+    assert!(
+        code == 1
+            && out.contains("sources were not found where their modules say: `/ci/build/kernels/reduce.cu`")
+    );
+    assert!(out.contains("--source-path DIR") && !out.contains("tile[tid] = in[gid]"), "{out}");
+    let merged = ["merge", "a.json", "--source-path", "src"];
+    let (_, out, _) = folder.ptxrace(&merged);
+    assert!(out.contains("src/kernels/reduce.cu:10:5") && out.contains("tile[tid] = in[gid]"), "{out}");
+
+    for flag in
+        [["--source-path", "src"], ["--source-map", "/ci/build=src"], ["--source-path", "src/kernels"]]
+    {
+        let (code, out, _) = folder.ptxrace(&[&run[..], &flag].concat());
+        assert!(code == 1 && out.contains("--> src/kernels/reduce.cu:10:5"), "{flag:?}\n{out}");
+        assert!(out.contains("tile[tid] = in[gid]") && !out.contains("not found"), "{flag:?}\n{out}");
+    }
+    let err = folder.refused(&["run", "a.ptx", "--source-map", "src"]);
+    assert!(err.contains("FROM=TO"), "{err}");
+}
+
+/// Without line information a report says how to get it.
+#[test]
+fn modules_without_lines_are_told() {
+    let lines = racy();
+    let folder = Folder::new(&[("a.ptx", &lines)]);
+    let (_, out, _) = folder.ptxrace(&["run", "a.ptx", "--backend", "emu"]);
+    assert!(out.contains("no source lines are known for accesses of `a.ptx`"), "{out}");
+    assert!(out.contains("`nvcc -lineinfo`"), "{out}");
+    let allow = ["R001", "R002", "R003"].map(|rule| ["--allow", rule]).concat();
+    let (_, out, _) = folder.ptxrace(&[&["run", "a.ptx", "--backend", "emu"], &allow[..]].concat());
+    assert!(!out.contains("lineinfo"), "{out}");
+}
+
+/// Commands that README and guide show are commands. What they name is not there, so that none does anything.
+#[test]
+fn documented_commands_are_commands() {
+    let own = Path::new(env!("CARGO_BIN_EXE_ptxrace")).parent().unwrap().to_owned();
+    let path = std::env::split_paths(&std::env::var_os("PATH").unwrap()).collect::<Vec<_>>();
+    let path = std::env::join_paths(std::iter::once(own).chain(path)).unwrap();
+    let mut seen = 0;
+    for file in ["README.md", "GUIDE.md"] {
+        let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).unwrap();
+        let blocks = text.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+        for line in blocks.flat_map(str::lines).filter(|line| line.starts_with("ptxrace ")) {
+            let folder = Folder::new(&[]);
+            let mut shell = Command::new("sh");
+            shell.args(["-c", line]).current_dir(folder.path()).env("PATH", &path);
+            let Output { status, stderr, .. } = shell.output().unwrap();
+            let err = String::from_utf8(stderr).unwrap();
+            assert!(
+                !err.contains("Usage: ") && !err.contains("error: unrecognized"),
+                "{file}: {line}\n{err}"
+            );
+            assert!(status.code().is_some_and(|code| code <= 3 || code == 66), "{file}: {line}\n{err}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 25, "only {seen} commands");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 mod common;
 
-use std::fs;
 use std::time::{Duration, Instant};
+use std::{fs, io};
 
 use common::modules;
 use ptxrace::explain::Policy;
@@ -237,6 +237,24 @@ fn many_of_everything_take_linear_time() {
     }
 }
 
+/// Keeps what is written, and how much at once at most.
+#[derive(Default)]
+struct Pieces {
+    bytes: Vec<u8>,
+    largest: usize,
+}
+
+impl io::Write for Pieces {
+    fn write(&mut self, piece: &[u8]) -> io::Result<usize> {
+        self.largest = self.largest.max(piece.len());
+        self.bytes.write(piece)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 /// 10,000 findings take less than 2 s in each format on an idle machine; what is quadratic takes minutes.
 #[test]
 fn reports_of_many_findings_take_linear_time() {
@@ -265,12 +283,17 @@ fn reports_of_many_findings_take_linear_time() {
         assert!(start.elapsed() < PATIENCE, "{what} took {:?}", start.elapsed());
     };
     let mut json = Vec::new();
-    for format in [Format::Text, Format::Json, Format::Sarif, Format::Junit, Format::Github] {
-        let mut bytes = Vec::new();
-        let mut output = [Output { format, style: Style::default(), to: &mut bytes }];
+    for format in [Format::Text, Format::Json, Format::Sarif, Format::Junit, Format::Github, Format::Html] {
+        let mut pieces = Pieces::default();
+        let mut output = [Output { format, style: Style::default(), to: &mut pieces }];
         timed(&format!("{format:?}"), &mut || write(&report, &mut output).expect("a writer"));
+        println!("{} MB", pieces.bytes.len() / 1_000_000);
         if format == Format::Json {
-            json = bytes;
+            json = pieces.bytes;
+        } else if format == Format::Html {
+            // A page is never in memory as a whole, and a browser can take it.
+            assert!(pieces.largest < 1 << 17, "a piece of {} bytes", pieces.largest);
+            assert!(pieces.bytes.len() < 32 << 20, "a page of {} bytes", pieces.bytes.len());
         }
     }
     timed("summary", &mut || write_summary(&report, &mut Vec::new()).expect("a writer"));

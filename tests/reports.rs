@@ -1,7 +1,7 @@
 //! Reports as other programs read them: SARIF by types made from its schema (`tests/samples.rs` has the schema), JUnit by its structure, JSON by ptxrace
 //! itself. Whole reports of samples are compared in `tests/samples.rs`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use ptxrace::backend::RunOptions;
@@ -67,6 +67,11 @@ fn hostile() -> Report {
     if let Some(object) = &mut finding.object {
         object.name = odd.into();
     }
+    for event in &mut finding.timeline.events {
+        (event.text, event.op, event.at) = (odd.into(), odd.into(), odd.into());
+    }
+    finding.timeline.edges.iter_mut().for_each(|edge| edge.text = odd.into());
+    finding.timeline.lanes.iter_mut().for_each(|lane| lane.title = odd.into());
     report.launches[0].kernel = odd.into();
     let diagnostic = Diagnostic::warning(odd);
     report.incomplete.push(Incomplete { reason: Reason::Device, detail: odd.into(), diagnostic });
@@ -265,6 +270,111 @@ fn workflow_commands_stay_on_their_lines() {
     }
 }
 
+/// Elements of a page that have no end.
+const VOID: [&str; 2] = ["meta", "input"];
+
+/// The elements of a page, each as often as it occurs. Elements are nested, ids are told apart, links lead to them.
+fn page(report: &Report) -> BTreeMap<String, u64> {
+    use quick_xml::events::Event;
+    let mut text = text(report, Format::Html);
+    assert!(text.starts_with("<!DOCTYPE html><html lang=\"en\">"), "{text}");
+    for outside in ["http:", "https:", "src=", "url(", "@import", "<link"] {
+        assert!(!text.contains(outside), "{outside} in\n{text}");
+    }
+    for own in ["style", "script"] {
+        let (begin, end) = (text.find(&format!("<{own}>")), text.find(&format!("</{own}>")));
+        text.replace_range(begin.expect(own) + own.len() + 2..end.expect(own), "");
+    }
+    let odd = text.chars().find(|c| (c.is_control() && !"\n\t".contains(*c)) || *c == '\u{202e}');
+    assert_eq!(odd, None, "{text}");
+    let mut reader = quick_xml::Reader::from_str(&text);
+    reader.config_mut().check_end_names = false;
+    let (mut open, mut counts) = (Vec::<String>::new(), BTreeMap::new());
+    let (mut ids, mut links) = (BTreeSet::new(), BTreeSet::new());
+    loop {
+        let start = match reader.read_event().expect("markup") {
+            Event::Start(start) => start,
+            Event::End(end) => {
+                let name = String::from_utf8_lossy(end.name().as_ref()).into_owned();
+                assert_eq!(open.pop(), Some(name), "{text}");
+                continue;
+            }
+            Event::Empty(_) => panic!("an element ends as in XML\n{text}"),
+            Event::Eof => break,
+            _ => continue,
+        };
+        let name = String::from_utf8_lossy(start.name().as_ref()).into_owned();
+        for attribute in start.html_attributes() {
+            let attribute = attribute.expect("an attribute");
+            let value = String::from_utf8_lossy(&attribute.value).into_owned();
+            match attribute.key.as_ref() {
+                b"id" => assert!(ids.insert(value.clone()), "two elements are `{value}`"),
+                b"href" => drop(links.insert(value.strip_prefix('#').expect("a link within").to_owned())),
+                b"aria-labelledby" => drop(links.insert(value)),
+                key => assert!(!key.starts_with(b"on"), "{value}"),
+            }
+        }
+        *counts.entry(name.clone()).or_insert(0) += 1;
+        if !VOID.contains(&name.as_str()) {
+            open.push(name);
+        }
+    }
+    assert_eq!(open, [""; 0]);
+    assert_eq!(links.difference(&ids).collect::<Vec<_>>(), [""; 0]);
+    counts
+}
+
+#[test]
+fn pages_are_whole_and_ask_for_nothing() {
+    let samples = SAMPLES.into_iter().chain([
+        "ptx-samples/race/publish-no-barrier-after.ptx",
+        "ptx-samples/race/async-wait-count.ptx",
+        "ptx-samples/race/syncwarp-mask-too-small.ptx",
+    ]);
+    for file in samples {
+        let report = run(file);
+        let page = page(&report);
+        let count = |element: &str| page.get(element).copied().unwrap_or(0);
+        assert_eq!((count("h1"), count("main"), count("style"), count("script")), (1, 1, 1, 1), "{file}");
+        assert_eq!(count("svg") > 0, !report.findings.is_empty(), "{file}");
+        assert_eq!(count("form"), u64::from(!report.findings.is_empty()), "{file}");
+    }
+}
+
+/// Whatever names and texts hold, they add no element to a page.
+#[test]
+fn texts_are_no_elements_of_pages() {
+    let plain = hostile();
+    let mut harmless = plain.clone();
+    let tame = |text: &mut String| *text = text.replace(['<', '>', '&', '"', '\''], "x");
+    let finding = &mut harmless.findings[0];
+    tame(&mut finding.diagnostic.message);
+    tame(&mut finding.missing);
+    finding.accesses.iter_mut().for_each(|access| tame(&mut access.text));
+    finding.accesses.iter_mut().for_each(|access| tame(&mut access.kernel));
+    finding.object.iter_mut().for_each(|object| tame(&mut object.name));
+    tame(&mut harmless.launches[0].kernel);
+    harmless.incomplete.iter_mut().for_each(|incomplete| tame(&mut incomplete.detail));
+    harmless.notes.iter_mut().for_each(|note| tame(&mut note.message));
+    assert_eq!(page(&plain), page(&harmless));
+}
+
+#[test]
+fn pages_say_what_they_leave_out() {
+    let mut report = run(RACE);
+    let one = report.findings.remove(0);
+    for line in 1..=300 {
+        let mut finding = one.clone();
+        finding.accesses.iter_mut().for_each(|access| access.source.iter_mut().for_each(|at| at.line = line));
+        report.findings.push(finding);
+    }
+    let counts = page(&report);
+    assert_eq!(counts.get("svg"), Some(&400));
+    let text = text(&report, Format::Html);
+    assert!(text.contains("drawn for the first 200 of 300 findings"), "{text}");
+    assert_eq!(text.matches("<details class=\"finding\"").count(), 300);
+}
+
 #[test]
 fn what_github_does_not_show_is_counted() {
     let mut report = run(RACE);
@@ -293,7 +403,7 @@ fn json_reports_are_read_as_they_were_written() {
         // JSON does not have what was assumed, nor places of what was missed.
         report.notes.clear();
         report.incomplete.clone_from(&read.incomplete);
-        for format in [Format::Text, Format::Sarif, Format::Junit, Format::Github] {
+        for format in [Format::Text, Format::Sarif, Format::Junit, Format::Github, Format::Html] {
             assert_eq!(text(&read, format), text(&report, format), "{file}");
         }
     }
@@ -310,6 +420,9 @@ fn what_is_no_report_is_refused() {
         (whole.replace("\"R001\"", "\"R099\""), "no rule `R099`"),
         (whole.replace("\"emu\"", "\"abacus\""), "no backend `abacus`"),
         (whole.replace("\"0x200\"", "\"nowhere\""), "`nowhere` is no address"),
+        (whole.replace("\"to\": 1", "\"to\": 2"), "a timeline has no event 2"),
+        (whole.replace("\"row\": 1", "\"row\": 9"), "a timeline has no row 9"),
+        (whole.replace("\"first_element\": 128", "\"first_element\": 200"), "out of its range"),
         (whole.replace("\"findings\"", "\"finding\""), "missing field `findings`"),
     ];
     for (text, why) in cases {
@@ -333,7 +446,7 @@ fn merged_reports_are_united() {
     assert_eq!(merged.incomplete.len(), 1);
     let text = text(&merged, Format::Text);
     assert!(text.contains("= note: merged: 2 findings of this fingerprint, 512 conflicts"), "{text}");
-    for format in [Format::Sarif, Format::Junit, Format::Github] {
+    for format in [Format::Sarif, Format::Junit, Format::Github, Format::Html] {
         assert!(!self::text(&merged, format).is_empty());
     }
     assert_eq!(merge(vec![clean.clone(), run(SAMPLES[7])]).verdict, Verdict::Inconclusive);

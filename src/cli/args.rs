@@ -41,6 +41,9 @@ pub(super) enum Command {
     /// Keep a file of findings that are known already
     #[command(subcommand)]
     Baseline(BaselineCommand),
+    /// Write files that a project needs
+    #[command(subcommand)]
+    Init(InitCommand),
     /// Tell what a rule means and how to fix what it finds
     Explain {
         /// A rule, such as R001
@@ -113,6 +116,8 @@ pub(super) enum FormatArg {
     Junit,
     /// Workflow commands of GitHub Actions, and a summary of the step
     Github,
+    /// A page with pictures, in one file
+    Html,
 }
 
 /// `ptxrace run`
@@ -181,6 +186,12 @@ pub(super) struct ReportArgs {
     /// Suppress the findings of a baseline, so that only new ones count
     #[arg(long, value_name = "FILE")]
     pub(super) baseline: Option<PathBuf>,
+    /// Look for sources here too, by as much of the end of their paths as fits
+    #[arg(long, value_name = "DIR", action = ArgAction::Append)]
+    pub(super) source_path: Vec<PathBuf>,
+    /// Where sources whose paths begin with FROM are now
+    #[arg(long, value_name = "FROM=TO", value_parser = source_map, action = ArgAction::Append)]
+    pub(super) source_map: Vec<(String, PathBuf)>,
     /// Format of a report; give it again for another
     #[arg(long, value_enum, value_name = "FORMAT", action = ArgAction::Append)]
     pub(super) format: Vec<FormatArg>,
@@ -224,6 +235,40 @@ pub(super) enum BaselineCommand {
         /// Reports that `--format json` has written
         #[arg(required = true, value_name = "REPORT.json")]
         reports: Vec<PathBuf>,
+    },
+}
+
+/// CI systems.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(super) enum CiSystem {
+    /// A workflow of GitHub Actions
+    Github,
+    /// A job of GitLab CI
+    Gitlab,
+    /// A pipeline of Jenkins
+    Jenkins,
+}
+
+/// `ptxrace init`
+#[derive(Debug, Subcommand)]
+pub(super) enum InitCommand {
+    /// Write a CI job that checks kernels without a GPU
+    Ci {
+        /// The CI system [default: the one that the repository uses]
+        #[arg(value_enum)]
+        system: Option<CiSystem>,
+        /// A PTX module to check; give it again for another [default: all below this folder]
+        #[arg(long, value_name = "PATH", action = ArgAction::Append)]
+        ptx: Vec<PathBuf>,
+        /// The command by which a runner gets ptxrace [default: none; the job fails where ptxrace is missing]
+        #[arg(long, value_name = "COMMAND")]
+        install: Option<String>,
+        /// The file to write, or `-` for standard output [default: where the CI system looks for it]
+        #[arg(long, short, value_name = "FILE")]
+        output: Option<PathBuf>,
+        /// Overwrite the file if it is there
+        #[arg(long)]
+        force: bool,
     },
 }
 
@@ -282,6 +327,14 @@ pub(super) struct ExtractArgs {
     /// Of each fatbin, take only what suits such a device best
     #[arg(long, value_name = "sm_XX")]
     pub(super) arch: Option<Arch>,
+}
+
+/// `FROM=TO`
+fn source_map(text: &str) -> Result<(String, PathBuf), String> {
+    match text.split_once('=') {
+        Some((from, to)) if !from.is_empty() && !to.is_empty() => Ok((from.to_owned(), to.into())),
+        _ => Err("it has the form FROM=TO".into()),
+    }
 }
 
 /// `X[,Y[,Z]]`

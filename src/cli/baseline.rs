@@ -6,12 +6,12 @@ use rustc_hash::FxHashSet;
 
 use super::args::BaselineCommand;
 use super::{Console, exit, merge, reports};
-use crate::explain::{Known, Means};
+use crate::explain::{Known, Means, Search};
 use crate::report::{read_baseline, write_baseline};
 
 pub(super) fn run(command: &BaselineCommand, console: &mut Console<'_>) -> io::Result<u8> {
     let BaselineCommand::Update { file, reports } = command;
-    let all = match merge::all(reports) {
+    let all = match merge::all(reports, &Search::default()) {
         Ok(all) => all,
         Err(errors) => return console.refuse(&errors),
     };

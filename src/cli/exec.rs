@@ -47,7 +47,7 @@ pub(super) fn run(args: &ExecArgs, options: &Options, console: &mut Console<'_>)
             return console.refuse(&[error]);
         }
     };
-    let report = match merge(folder.path(), &options.policy, &command(args)) {
+    let report = match merge(folder.path(), &options.policy, &options.search, &command(args)) {
         Ok(report) => report,
         Err(error) => return console.refuse(&[error]),
     };

@@ -7,6 +7,7 @@ mod exec;
 pub mod exit;
 mod explain;
 mod extract;
+mod init;
 mod instrument;
 mod merge;
 mod print;
@@ -117,6 +118,7 @@ pub fn run(
         Command::Baseline(command) => baseline::run(command, &mut console),
         Command::Instrument(args) => instrument::run(args, &mut console, parts),
         Command::Extract(args) => extract::run(args, &mut console),
+        Command::Init(command) => init::run(command, &mut console),
         Command::Explain { rule } => explain::run(rule, &mut console),
         Command::Doctor => doctor::run(&mut console, parts),
         Command::Completions { shell } => print::completions(*shell, &mut console),

@@ -9,7 +9,7 @@ use clap::ArgMatches;
 use super::args::{FormatArg, ReportArgs, Wanted, outputs};
 use super::{Console, exit};
 use crate::diag::Diagnostic;
-use crate::explain::{Policy, suppressions};
+use crate::explain::{Policy, Search, suppressions};
 use crate::report::{self, Folders, Format, Output, Report, Style, Verdict, read_baseline};
 use crate::span::SourceFile;
 
@@ -17,6 +17,8 @@ use crate::span::SourceFile;
 pub(super) struct Options {
     /// What counts.
     pub(super) policy: Policy,
+    /// Where sources may be.
+    pub(super) search: Search,
     wanted: Vec<Wanted>,
 }
 
@@ -29,6 +31,7 @@ impl FormatArg {
             Self::Sarif => "SARIF",
             Self::Junit => "JUnit",
             Self::Github => "GitHub",
+            Self::Html => "HTML",
         }
     }
 
@@ -39,6 +42,7 @@ impl FormatArg {
             Self::Sarif => Format::Sarif,
             Self::Junit => Format::Junit,
             Self::Github => Format::Github,
+            Self::Html => Format::Html,
         }
     }
 }
@@ -62,7 +66,8 @@ impl Options {
                 Err(error) => errors.push(error),
             }
         }
-        if errors.is_empty() { Ok(Self { policy, wanted }) } else { Err(errors) }
+        let search = Search { folders: args.source_path.clone(), maps: args.source_map.clone() };
+        if errors.is_empty() { Ok(Self { policy, search, wanted }) } else { Err(errors) }
     }
 
     /// The format of the report that has no file.

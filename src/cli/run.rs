@@ -13,7 +13,7 @@ use crate::diag::Diagnostic;
 use crate::report::{self, Bar, Progress, Silent};
 use crate::session::launch::LaunchRequest;
 use crate::session::launch::values::display;
-use crate::session::{self, Choice, FinalBuffer, Parts, Policy, Request};
+use crate::session::{self, Choice, FinalBuffer, Parts, Request};
 
 pub(super) fn run(
     args: &RunArgs,
@@ -30,7 +30,7 @@ pub(super) fn run(
         let help = format!("write `--dump {name}=PATH`, or give the report an `--output`");
         return console.refuse(&[Diagnostic::error(message).help(help)]);
     }
-    let request = request(args, &dumps, options.policy.clone());
+    let request = request(args, &dumps, &options);
     let bar = Bar::new();
     let progress: &dyn Progress = if console.streams.err_is_terminal { &bar } else { &Silent };
     let finished = match session::run(&request, parts, progress) {
@@ -70,7 +70,7 @@ fn dump_target(text: &str) -> (String, Option<PathBuf>) {
     }
 }
 
-fn request(args: &RunArgs, dumps: &[(String, Option<PathBuf>)], policy: Policy) -> Request {
+fn request(args: &RunArgs, dumps: &[(String, Option<PathBuf>)], options: &Options) -> Request {
     Request {
         file: args.file.clone(),
         launch: LaunchRequest {
@@ -100,7 +100,8 @@ fn request(args: &RunArgs, dumps: &[(String, Option<PathBuf>)], policy: Policy) 
         },
         // A seed given is a replay; without one, the session takes what is cheap.
         schedules: args.schedules.unwrap_or(u64::from(args.seed.is_some())),
-        policy,
+        policy: options.policy.clone(),
+        search: options.search.clone(),
         dump: dumps.iter().map(|(name, _)| name.clone()).collect(),
         command: command(args),
         record: args.record.clone(),

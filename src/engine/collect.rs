@@ -1,11 +1,12 @@
 //! Conflicts, grouped into findings: one for each rule, severity and pair of sites.
 
+use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::diag::Severity;
-use crate::finding::{Finding, Kind, Missing, Relation, Rule, Witness};
+use crate::finding::{Finding, Kind, Missing, Relation, Rule, Spot, Witness};
 use crate::instrument::SiteId;
 
 /// One conflict, judged.
@@ -37,6 +38,8 @@ struct Group {
     addresses: FxHashSet<u64>,
     more_addresses: u64,
     range: (u64, u64),
+    /// By a hash of their addresses; those of the lowest are kept, whatever the order they come in.
+    spots: BTreeMap<u64, Spot>,
     doubtful: bool,
 }
 
@@ -48,13 +51,27 @@ impl Group {
         self.more_addresses += other.more_addresses + other.addresses.len() as u64 - known;
         self.range = (self.range.0.min(other.range.0), self.range.1.max(other.range.1));
         self.doubtful &= other.doubtful;
+        other.spots.into_values().for_each(|spot| self.spot(spot));
         if other.conflict.relation > self.conflict.relation {
             self.conflict = other.conflict;
         }
     }
 
+    /// Keeps a spot, if it is one of the few to keep.
+    fn spot(&mut self, spot: Spot) {
+        let hash = mixed(spot.address);
+        if self.spots.len() < MAX_SPOTS || self.spots.last_key_value().is_some_and(|(last, _)| hash < *last) {
+            self.spots.entry(hash).or_insert(spot);
+            if self.spots.len() > MAX_SPOTS {
+                self.spots.pop_last();
+            }
+        }
+    }
+
     fn finding(&self) -> Finding {
         let conflict = &self.conflict;
+        let mut spots: Vec<_> = self.spots.values().copied().collect();
+        spots.sort_unstable();
         Finding {
             rule: conflict.rule,
             severity: conflict.severity,
@@ -64,6 +81,7 @@ impl Group {
             count: self.count,
             addresses: self.addresses.len() as u64 + self.more_addresses,
             range: self.range,
+            spots,
             missing: conflict.missing.clone(),
             doubtful: self.doubtful,
         }
@@ -72,6 +90,16 @@ impl Group {
 
 /// Different addresses of a group are counted exactly up to here.
 const MAX_ADDRESSES: usize = 1 << 16;
+
+/// Addresses of a group that are kept with their threads.
+const MAX_SPOTS: usize = 16;
+
+/// A number that says nothing of the address, and is no other address's (the mixer of splitmix64).
+fn mixed(address: u64) -> u64 {
+    let once = (address ^ address >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let twice = (once ^ once >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    twice ^ twice >> 31
+}
 
 /// A word of memory: its address, with the block for shared memory.
 type Word = (u64, u32);
@@ -147,11 +175,14 @@ impl Collector {
             addresses: FxHashSet::default(),
             more_addresses: 0,
             range: (address, address),
+            spots: BTreeMap::new(),
             doubtful: false,
         });
         group.count += count;
         if group.addresses.len() < MAX_ADDRESSES {
-            group.addresses.insert(address);
+            if group.addresses.insert(address) {
+                group.spot(Spot { address, threads: conflict.witnesses.map(|witness| witness.thread) });
+            }
         } else if !group.addresses.contains(&address) {
             group.more_addresses += 1;
         }

@@ -45,6 +45,12 @@ pub(super) fn place(access: &AccessFacts, sources: &Sources) -> Frame {
 
 /// Draws the labels of a finding that was read from a file.
 pub fn again(finding: &mut Explained, sources: &Sources) {
+    for access in &mut finding.accesses {
+        // It may be found where it was not when the report was made.
+        if let Some(found) = sources.file(&access.place.file) {
+            access.place.file = found.path().to_string_lossy().into_owned();
+        }
+    }
     let place = |access: &AccessFacts| {
         (!access.ptx.file.is_empty())
             .then(|| instruction(&access.ptx, sources).unwrap_or_else(|| bare(&access.ptx)))

@@ -10,7 +10,9 @@ pub mod names;
 mod policy;
 pub mod rules;
 mod source;
+mod spread;
 mod suppressions;
+mod timeline;
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -26,8 +28,10 @@ pub use inline::Inline;
 pub use labels::again;
 use names::demangle;
 pub use policy::{Baseline, By, Known, Means, Policy, Sorted, Suppressed, Suppressor};
-pub use source::{Frame, Sources, frames, user_frame};
+pub use source::{Frame, Search, Sources, frames, user_frame};
+pub use spread::{Spot, Spread};
 pub use suppressions::{Suppression, suppressions};
+pub use timeline::{Edge, Event, Lane, Link, Timeline};
 
 /// Memory that a launch sees, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -88,6 +92,10 @@ pub struct Explained {
     pub help: String,
     /// The command that shows it again.
     pub replay: String,
+    /// What is known of the order between the accesses.
+    pub timeline: Timeline,
+    /// Where in the object the conflicts are, if at more than one address.
+    pub spread: Option<Spread>,
     /// A comment in the source that allows it.
     pub inline: Option<Inline>,
     /// All of it for people.
@@ -221,18 +229,29 @@ impl Context<'_> {
         }
     }
 
-    /// What lies at an address.
-    fn object(&self, witness: &Witness, address: u64) -> Object {
-        let tagged = Tagged(address);
+    /// The memory that an address is in, and how far in.
+    fn region(&self, witness: &Witness, tagged: Tagged) -> Option<(&Region, u64)> {
         let memory = self.memory.get(witness.thread.launch as usize);
         let regions = memory.map(|m| if tagged.is_shared() { &m.shared } else { &m.global });
         let at = tagged.address();
         let base = |region: &Region| Tagged(region.base).address();
         let holds = |r: &&Region| at >= base(r) && at - base(r) < r.bytes;
         let everywhere = || self.regions.iter().rev().filter(|_| !tagged.is_shared()).find(holds);
-        let region = regions.into_iter().flatten().find(holds).or_else(everywhere);
+        let region = regions.into_iter().flatten().find(holds).or_else(everywhere)?;
+        Some((region, at - base(region)))
+    }
+
+    /// Bytes of an element. Compilers declare arrays of any type as bytes; then the access tells what an element is.
+    fn element(&self, region: &Region, witness: &Witness) -> u64 {
+        if region.element > 1 { region.element } else { u64::from(witness.bytes).max(1) }
+    }
+
+    /// What lies at an address.
+    fn object(&self, witness: &Witness, address: u64) -> Object {
+        let tagged = Tagged(address);
         let bytes = u64::from(witness.bytes);
-        let Some(region) = region else {
+        let Some((region, offset)) = self.region(witness, tagged) else {
+            let at = tagged.address();
             // A variable of a device function is not announced; its instruction may name it all the same.
             let symbol = self.site(witness).and_then(|site| self.symbol(site));
             let name = symbol.map(demangle);
@@ -248,14 +267,11 @@ impl Context<'_> {
         } else {
             demangle(&region.name)
         };
-        let offset = at - base(region);
-        // Compilers declare arrays of any type as bytes; then the access tells what an element is.
-        let element = if region.element > 1 { region.element } else { bytes.max(1) };
         Object {
             full: (name.full != name.short).then_some(name.full),
             name: name.short,
             offset,
-            element: offset / element,
+            element: offset / self.element(region, witness),
             bytes,
             size: Some(region.bytes),
         }
@@ -364,6 +380,7 @@ pub fn explain(finding: &Finding, context: &Context<'_>) -> Explained {
         Witness { bytes, ..*last }
     });
     let object = smaller.zip(address).map(|(witness, address)| context.object(&witness, address));
+    let spread = spread::spread(finding, context, object.as_ref(), smaller.zip(address));
     let space = address.map(|address| if Tagged(address).is_shared() { "shared" } else { "global" });
     let of_kernel = finding.witnesses.iter().rev().find(|witness| !witness.is_host());
     let launch = of_kernel.or(last).map_or(0, |witness| witness.thread.launch);
@@ -382,6 +399,8 @@ pub fn explain(finding: &Finding, context: &Context<'_>) -> Explained {
         missing: missing.clone(),
         help: help.clone(),
         replay: context.replay.to_owned(),
+        timeline: timeline::timeline(&told),
+        spread,
         inline: inline::allowed(finding.rule, &accesses, context),
         diagnostic: Diagnostic {
             severity: finding.severity,

@@ -1,6 +1,6 @@
 //! Source files that `.loc` lines name.
 
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use parking_lot::Mutex;
 use rustc_hash::FxHashMap;
@@ -35,12 +35,42 @@ pub fn user_frame(frames: &[Frame]) -> Option<&Frame> {
     frames.iter().find(|frame| frame.file == outermost.file)
 }
 
+/// Where else sources may be, for a machine other than the one that compiled them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Search {
+    /// Folders that hold them, at whatever part of their paths fits.
+    pub folders: Vec<PathBuf>,
+    /// Beginnings of paths, and what stands there now.
+    pub maps: Vec<(String, PathBuf)>,
+}
+
+impl Search {
+    /// The path with its beginning replaced, by the first map that fits whole components.
+    fn mapped(&self, name: &str) -> Option<PathBuf> {
+        self.maps.iter().find_map(|(from, to)| Some(to.join(Path::new(name).strip_prefix(from).ok()?)))
+    }
+
+    /// Where the file may be: with as much of its path as fits first, its name alone last.
+    fn places(&self, name: &str) -> impl Iterator<Item = PathBuf> {
+        let parts: Vec<_> = Path::new(name)
+            .components()
+            .filter_map(|part| match part {
+                Component::Normal(part) => Some(part.to_owned()),
+                _ => None,
+            })
+            .collect();
+        let tails = (0..parts.len()).map(move |from| parts.iter().skip(from).collect::<PathBuf>());
+        tails.flat_map(|tail| self.folders.iter().map(move |folder| folder.join(&tail)))
+    }
+}
+
 /// Reads sources beside a PTX file, each once.
 #[derive(Debug, Default)]
 pub struct Sources {
     folder: PathBuf,
     /// Nothing is read any more.
     closed: bool,
+    search: Search,
     read: Mutex<FxHashMap<String, Option<SourceFile>>>,
 }
 
@@ -56,13 +86,26 @@ impl Sources {
         Self { closed: true, read: Mutex::new(read), ..Self::default() }
     }
 
-    /// The file of this name: in the PTX file's folder, or as named.
+    /// The same, looked for elsewhere too.
+    #[must_use]
+    pub fn with(self, search: &Search) -> Self {
+        Self { search: search.clone(), ..self }
+    }
+
+    /// The file of this name: where a map says, in the PTX file's folder, as named, or in a folder of the search.
     pub fn file(&self, name: &str) -> Option<SourceFile> {
         if self.closed {
             return self.read.lock().get(name).cloned().flatten();
         }
         let read = |path: &Path| path.is_file().then(|| SourceFile::read(path).ok()).flatten();
-        let load = || read(&self.folder.join(name)).or_else(|| read(Path::new(name)));
+        let load = || {
+            self.search
+                .mapped(name)
+                .and_then(|path| read(&path))
+                .or_else(|| read(&self.folder.join(name)))
+                .or_else(|| read(Path::new(name)))
+                .or_else(|| self.search.places(name).find_map(|path| read(&path)))
+        };
         self.read.lock().entry(name.to_owned()).or_insert_with(load).clone()
     }
 
@@ -127,6 +170,27 @@ fn statement_end(code: &str) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn sources_are_found_where_they_are_now() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |path: &str| folder.path().join(path);
+        for (path, text) in [("src/deep/a.cu", "deep"), ("src/a.cu", "flat"), ("moved/b.cu", "moved")] {
+            std::fs::create_dir_all(at(path).parent().unwrap()).unwrap();
+            std::fs::write(at(path), text).unwrap();
+        }
+        let search =
+            Search { folders: vec![at("none"), at("src")], maps: vec![("/build/x".into(), at("moved"))] };
+        let sources = Sources::default().with(&search);
+        let text = |name| sources.file(name).map(|file| file.text().to_owned());
+        assert_eq!(text("/ci/build/deep/a.cu").as_deref(), Some("deep"));
+        assert_eq!(text("../other/a.cu").as_deref(), Some("flat"));
+        assert_eq!(text("/build/x/b.cu").as_deref(), Some("moved"));
+        // A map is of whole components.
+        assert_eq!(text("/build/xy/b.cu"), None);
+        assert_eq!(text("/ci/c.cu"), None);
+        assert_eq!(Sources::default().file("/ci/build/deep/a.cu").map(|file| file.path().to_owned()), None);
+    }
 
     #[test]
     fn a_column_points_at_its_statement() {

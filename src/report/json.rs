@@ -6,9 +6,9 @@ use super::wire::{
     Access, By, Finding, Incomplete, Launch, Object, Position, Root, SCHEMA, Source, Suppressed, Suppressor,
     Tool,
 };
-use super::{LaunchFacts, Reason, Report, Verdict};
+use super::{LaunchFacts, Reason, Report, Verdict, drawn};
 use crate::diag::{Diagnostic, Severity};
-use crate::explain::{self, AccessFacts, Explained, Frame, Means, Sources, rules};
+use crate::explain::{self, AccessFacts, Explained, Frame, Means, Search, Sources, rules};
 use crate::finding::{Kind, Relation};
 use crate::span::SourceFile;
 
@@ -74,6 +74,8 @@ fn finding(finding: &Explained) -> Finding {
         help: finding.help.clone(),
         notes: finding.diagnostic.notes.clone(),
         replay: finding.replay.clone(),
+        timeline: drawn::timeline(&finding.timeline),
+        spread: finding.spread.as_ref().map(drawn::spread),
     }
 }
 
@@ -117,6 +119,11 @@ fn by(by: &explain::By) -> By {
 
 /// Reads a JSON report. Sources are shown if they are where the report found them.
 pub fn read(file: &SourceFile) -> Result<Report, Diagnostic> {
+    read_with(file, &Search::default())
+}
+
+/// The same, with other places where sources may be.
+pub fn read_with(file: &SourceFile, search: &Search) -> Result<Report, Diagnostic> {
     let path = file.path().display();
     let refuse = |why: String| {
         let help = "give a report that `--format json` has written, by this version of ptxrace";
@@ -132,7 +139,7 @@ pub fn read(file: &SourceFile) -> Result<Report, Diagnostic> {
     }
     let root: Root = serde_json::from_value(value).map_err(|error| refuse(error.to_string()))?;
     let stated = named(&Verdict::ALL, Verdict::name, "verdict", &root.verdict).map_err(refuse)?;
-    let mut report = report(root).map_err(refuse)?;
+    let mut report = report(root, search).map_err(refuse)?;
     report.judge(&explain::Policy::default());
     if report.verdict != stated {
         let (is, says) = (report.verdict.name(), stated.name());
@@ -141,8 +148,8 @@ pub fn read(file: &SourceFile) -> Result<Report, Diagnostic> {
     Ok(report)
 }
 
-fn report(root: Root) -> Result<Report, String> {
-    let sources = Sources::default();
+fn report(root: Root, search: &Search) -> Result<Report, String> {
+    let sources = Sources::default().with(search);
     let suppressed = |s: Suppressed| {
         Ok::<_, String>(explain::Suppressed {
             by: read_by(s.by)?,
@@ -169,7 +176,12 @@ fn report(root: Root) -> Result<Report, String> {
 }
 
 /// The value of this name.
-fn named<T: Copy>(all: &[T], name: impl Fn(T) -> &'static str, what: &str, text: &str) -> Result<T, String> {
+pub(super) fn named<T: Copy>(
+    all: &[T],
+    name: impl Fn(T) -> &'static str,
+    what: &str,
+    text: &str,
+) -> Result<T, String> {
     all.iter()
         .copied()
         .find(|value| name(*value) == text)
@@ -223,6 +235,8 @@ fn read_finding(finding: Finding, sources: &Sources) -> Result<Explained, String
         accesses: finding.accesses.into_iter().map(read_access).collect(),
         missing: finding.missing,
         replay: finding.replay,
+        timeline: finding.timeline.map(drawn::read_timeline).transpose()?.unwrap_or_default(),
+        spread: finding.spread.map(drawn::read_spread).transpose()?,
         inline: None,
         diagnostic: Diagnostic {
             severity,

@@ -4,7 +4,9 @@
 
 mod alike;
 mod baseline;
+mod drawn;
 mod github;
+mod html;
 mod json;
 mod junit;
 mod merge;
@@ -23,7 +25,7 @@ use crate::diag::{Diagnostic, Severity};
 use crate::explain::{By, Explained, Policy, Suppressed, Suppressor};
 pub use baseline::{read_baseline, write_baseline};
 pub use github::write_summary;
-pub use json::read;
+pub use json::{read, read_with};
 pub use merge::merge;
 pub use paths::Folders;
 pub use progress::{Bar, Progress, Silent};
@@ -237,6 +239,8 @@ pub enum Format {
     Junit,
     /// Workflow commands of GitHub Actions.
     Github,
+    /// A page, for people.
+    Html,
 }
 
 /// Where a report goes, and how.
@@ -258,6 +262,7 @@ pub fn write(report: &Report, outputs: &mut [Output<'_>]) -> io::Result<()> {
             Format::Sarif => sarif::write(report, output.to)?,
             Format::Junit => junit::write(report, output.to)?,
             Format::Github => github::write(report, output.to)?,
+            Format::Html => html::write(report, output.to)?,
         }
         output.to.flush()?;
     }

@@ -70,6 +70,69 @@ pub(super) struct Finding {
     pub(super) help: String,
     pub(super) notes: Vec<String>,
     pub(super) replay: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) timeline: Option<Timeline>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) spread: Option<Spread>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Timeline {
+    pub(super) lanes: Vec<Lane>,
+    pub(super) events: Vec<Event>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) edges: Vec<Edge>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) mask: Option<Mask>,
+}
+
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Lane {
+    pub(super) title: String,
+    pub(super) detail: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Event {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) lane: Option<u32>,
+    pub(super) row: u32,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) access: Option<u32>,
+    pub(super) text: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) op: String,
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub(super) at: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Edge {
+    pub(super) from: u32,
+    pub(super) to: u32,
+    #[cfg_attr(test, schemars(schema_with = "schema::link"))]
+    pub(super) link: String,
+    pub(super) text: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Mask {
+    pub(super) given: u32,
+    pub(super) executing: u32,
+}
+
+#[derive(Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+pub(super) struct Spread {
+    pub(super) addresses: u64,
+    pub(super) first_element: u64,
+    pub(super) last_element: u64,
+    pub(super) sample: Vec<[u64; 5]>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::schedules::{All, Job, Schedules};
-use super::{Parts, Policy, tell};
+use super::{Parts, Policy, hints, tell};
 use crate::backend::{Backend, Buffer, ElementType, Plan, Program, RunOptions};
 use crate::diag::{Diagnostic, Severity};
 use crate::explain::Sources;
@@ -53,6 +53,7 @@ pub fn replay_bytes(
     };
     report.incomplete.extend(trace.broken().map(|broken| damaged(request, broken)));
     report.judge(&request.policy);
+    report.notes.extend(hints::sources(&report.findings));
     Ok(report)
 }
 

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::hints;
 use super::launch::{self, LaunchRequest, Resolved};
 use super::schedules::{All, Job, Schedules};
 use super::{Parts, Policy, record, tell};
 use crate::backend::{Backend, BackendError, ElementType, Program, RunOptions};
 use crate::diag::Diagnostic;
 use crate::diag::nearest;
-use crate::explain::Sources;
+use crate::explain::{Search, Sources};
 use crate::instrument::SiteTable;
 use crate::report::{Progress, Report};
 
@@ -40,6 +41,8 @@ pub struct Request {
     pub schedules: u64,
     /// What counts.
     pub policy: Policy,
+    /// Where sources may be, besides beside the file.
+    pub search: Search,
     /// Buffers whose final contents are wanted.
     pub dump: Vec<String>,
     /// The command that makes this run, without backend and seed.
@@ -83,7 +86,7 @@ pub fn run(
     let sites = Arc::new(SiteTable::new(&module));
     let program = Program { source: &source, module: &module, sites: &sites };
     let plan = &resolved.plan;
-    let sources = Sources::beside(&request.file);
+    let sources = Sources::beside(&request.file).with(&request.search);
     let mut backend = open(request, parts)?;
     let name = backend.name();
     let job = Job { program, sites: &sites, plan, sources: &sources, parts, progress, writer: None };
@@ -110,6 +113,7 @@ pub fn run(
     let mut report = tell::report(&all, &job, name, &replay);
     report.notes = resolved.notes.clone();
     report.judge(&request.policy);
+    report.notes.extend(hints::sources(&report.findings));
     let finished = writer.map_or(Ok(()), |writer| writer.finish(all.schedules));
     let unwritten =
         request.record.iter().zip(finished.err()).map(|(path, error)| record::unwritten(path, &error));

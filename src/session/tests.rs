@@ -6,7 +6,7 @@ use super::*;
 use crate::abi::{TAG_SHARED, Unit};
 use crate::backend::{LaunchEnd, LaunchInfo, Outcome, RunOptions, Stop};
 use crate::diag::Severity;
-use crate::finding::{AccessClass, Instead, Kind, Missing, Relation, Rule, Side, ThreadId, Witness};
+use crate::finding::{AccessClass, Instead, Kind, Missing, Relation, Rule, Side, Spot, ThreadId, Witness};
 use crate::instrument::SiteId;
 use crate::report::{Format, Output, Report, Silent, Style, Verdict};
 
@@ -143,6 +143,12 @@ fn witness(site: u32, warp: u8, class: AccessClass, address: u64) -> Witness {
     Witness { site: SiteId(site), thread, class, address, bytes: 4, value: None, interval: 0 }
 }
 
+/// The same threads at an address.
+fn spot(address: u64) -> Spot {
+    let threads = [1, 0].map(|warp| witness(0, warp, AccessClass::Read, address).thread);
+    Spot { address, threads }
+}
+
 /// Sites: 0 the variable, 1 the store, 2 the load, 3 the atomic.
 fn shared_race(_: u64) -> Vec<Finding> {
     vec![Finding {
@@ -157,6 +163,7 @@ fn shared_race(_: u64) -> Vec<Finding> {
         count: 12,
         addresses: 3,
         range: (TAG_SHARED + 8, TAG_SHARED + 16),
+        spots: [8, 16].map(|offset| spot(TAG_SHARED + offset)).to_vec(),
         missing: Missing::BlockBarrier,
         doubtful: false,
     }]
@@ -270,6 +277,21 @@ fn json_has_the_shape_of_its_schema() {
                 "replay: ptxrace run reverse.ptx --backend emu --seed 0",
             ],
             "replay": "ptxrace run reverse.ptx --backend emu --seed 0",
+            "timeline": {
+                "lanes": [
+                    {"title": "thread (35,0,0)", "detail": "block (1,0,0), warp 1 lane 3"},
+                    {"title": "thread (3,0,0)", "detail": "block (1,0,0), warp 0 lane 3"},
+                ],
+                "events": [
+                    {"lane": 0, "row": 0, "access": 1, "text": "write, 4 bytes", "op": "st.shared.u32", "at": "reverse.cu:3"},
+                    {"lane": 1, "row": 1, "access": 2, "text": "read, 4 bytes", "op": "ld.shared.u32", "at": "reverse.cu:4"},
+                ],
+                "edges": [{"from": 0, "to": 1, "link": "missing", "text": "no block barrier"}],
+            },
+            "spread": {
+                "addresses": 3, "first_element": 2, "last_element": 4,
+                "sample": [[2, 1, 35, 1, 3], [4, 1, 35, 1, 3]],
+            },
         }],
         "suppressed": [],
         "suppressions": [],

@@ -8,7 +8,7 @@ use schemars::{Schema, SchemaGenerator, json_schema};
 
 use super::{Root, SCHEMA};
 use crate::diag::Severity;
-use crate::explain::Means;
+use crate::explain::{Link, Means};
 use crate::finding::{Kind, Relation, Rule};
 use crate::report::{Reason, Verdict};
 
@@ -68,6 +68,10 @@ pub(super) fn fingerprint(_: &mut SchemaGenerator) -> Schema {
 
 pub(super) fn means(_: &mut SchemaGenerator) -> Schema {
     one_of(&Means::ALL, Means::name)
+}
+
+pub(super) fn link(_: &mut SchemaGenerator) -> Schema {
+    one_of(&Link::ALL, Link::name)
 }
 
 pub(super) fn reason(_: &mut SchemaGenerator) -> Schema {

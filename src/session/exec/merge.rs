@@ -6,18 +6,19 @@ use std::path::{Path, PathBuf};
 use super::log::{self, EXTENSION, Gap, Line};
 use crate::backend::{Launch, LaunchEnd, Plan, Program, Region, Stop};
 use crate::diag::Diagnostic;
-use crate::explain::{self, Context, Memory, Sources};
+use crate::explain::{self, Context, Memory, Search, Sources};
 use crate::finding::{Finding, Missing};
 use crate::instrument::SiteTable;
 use crate::ptx;
 use crate::report::{Incomplete, LaunchFacts, Reason, Report};
 use crate::session::Policy;
+use crate::session::hints;
 use crate::session::incomplete::Why;
 use crate::session::schedules::distinct;
 use crate::span::SourceFile;
 
 /// Makes the report of all logs in a folder. `command` shows the findings again.
-pub fn merge(folder: &Path, policy: &Policy, command: &str) -> Result<Report, Diagnostic> {
+pub fn merge(folder: &Path, policy: &Policy, search: &Search, command: &str) -> Result<Report, Diagnostic> {
     let cannot = |path: &Path, error: std::io::Error| {
         Diagnostic::error(format!("cannot read `{}`: {error}", path.display()))
     };
@@ -37,7 +38,7 @@ pub fn merge(folder: &Path, policy: &Policy, command: &str) -> Result<Report, Di
     let several = processes.iter().filter(|process| process.has_launches()).count() > 1;
     let mut merged = Merged::default();
     for process in processes {
-        merged.add(process, command, several)?;
+        merged.add(process, search, command, several)?;
     }
     let mut report = merged.report;
     if report.launches.is_empty() {
@@ -45,6 +46,7 @@ pub fn merge(folder: &Path, policy: &Policy, command: &str) -> Result<Report, Di
     }
     report.incomplete = distinct(report.incomplete);
     report.judge(policy);
+    report.notes.extend(hints::sources(&report.findings));
     Ok(report)
 }
 
@@ -165,6 +167,7 @@ impl Process {
 /// Moves a finding's threads to the numbers that launches have in the report.
 fn shift(finding: &mut Finding, base: u32) {
     finding.witnesses.iter_mut().for_each(|witness| witness.thread.launch += base);
+    finding.spots.iter_mut().flat_map(|spot| &mut spot.threads).for_each(|thread| thread.launch += base);
     if let Missing::Apart { flag_write, flag_read, .. } | Missing::Publication { flag_write, flag_read, .. } =
         &mut finding.missing
     {
@@ -180,7 +183,13 @@ struct Merged {
 }
 
 impl Merged {
-    fn add(&mut self, process: Process, command: &str, several: bool) -> Result<(), Diagnostic> {
+    fn add(
+        &mut self,
+        process: Process,
+        search: &Search,
+        command: &str,
+        several: bool,
+    ) -> Result<(), Diagnostic> {
         let Process { name, modules, operations, regions, findings, incomplete } = process;
         let base = u32::try_from(self.plan.launches.len()).unwrap_or(u32::MAX);
         self.report.incomplete.extend(incomplete);
@@ -204,7 +213,7 @@ impl Merged {
             self.plan.launches.push(launch);
         }
         // Sources are named by the folder that the compiler was run in.
-        let sources = Sources::beside(Path::new(""));
+        let sources = Sources::beside(Path::new("")).with(search);
         for (index, (module, end)) in (base..).zip(ends) {
             let Some(module) = module else { continue };
             let Some(launch) = self.plan.launches.get(index as usize) else { continue };

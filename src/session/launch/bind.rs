@@ -58,6 +58,9 @@ pub(super) fn bind(
         binder.plan.launches.push(launch);
     }
     if binder.errors.is_empty() {
+        if let Some(last) = binder.notes.last_mut() {
+            last.help.push("`--grid`, `--block` and `--arg`, or a launch description, say otherwise".into());
+        }
         Ok(Resolved { plan: binder.plan, aliases: binder.aliases, notes: binder.notes })
     } else {
         Err(binder.errors)
