@@ -81,6 +81,12 @@ fn c_cases() -> Vec<(&'static str, Case)> {
         ),
         ("fault", Case { what: "fault", incomplete: &["fault"], launches: 1, ..unsure }),
         ("none", Case { what: "none", incomplete: &["no-launch"], ..unsure }),
+        ("kernel", Case { what: "race", flags: &["--kernel", "rev*"], ..race }),
+        (
+            "kernel-of-none",
+            Case { what: "race", flags: &["--kernel", "fill"], incomplete: &["no-launch"], ..unsure },
+        ),
+        ("max-launches", Case { what: "streams", flags: &["--max-launches", "1"], launches: 1, ..CLEAN }),
     ]
 }
 

@@ -19,7 +19,8 @@ use ptxrace::abi::{Unit, decode};
 use ptxrace::backend::emu::Emulator;
 use ptxrace::backend::{RunOptions, Stop, WarpPosition};
 use ptxrace::diag::Severity;
-use ptxrace::explain::Explained;
+use ptxrace::explain::{Explained, rules};
+use ptxrace::finding::Rule;
 use ptxrace::report::{Report, Silent, Verdict};
 use ptxrace::session::{self, Choice, Linked, Request};
 use serde::Deserialize;
@@ -376,6 +377,17 @@ fn validator(schema: &Value) -> Validator {
     jsonschema::validator_for(schema).expect("a schema")
 }
 
+/// `docs/rules.md` says what `ptxrace explain` does.
+fn rules_document() -> Result<(), Failed> {
+    let mut out = String::from("# The rules\n\nWhat `ptxrace explain RULE` says, of all rules.\n");
+    for rule in Rule::ALL {
+        let text = rules::text(rule).ok_or("a rule has no text")?;
+        out += &format!("\n## {}: {}\n\nSeverity: {}.\n", rule.id(), text.title, text.severity);
+        out += &format!("\n{} {}\n\n```cuda\n{}\n```\n\n{}\n", text.what, text.why, text.example, text.fix);
+    }
+    blessed(&root().join("docs/rules.md"), &out)
+}
+
 /// The schemas are not empty: they refuse what is wrong.
 fn schemas_refuse() -> Result<(), Failed> {
     let launch = root().join("ptx-samples/race/reduce-missing-sync.toml");
@@ -480,6 +492,7 @@ fn main() {
     let mut trials = vec![
         Trial::test("report/none-is-stale", stale),
         Trial::test("report/of-the-readme", readme),
+        Trial::test("report/rules", rules_document),
         Trial::test("schemas/refuse", schemas_refuse),
     ];
     let mut add =

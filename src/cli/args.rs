@@ -287,6 +287,12 @@ pub(super) struct ExecArgs {
     /// Stop each launch after so many seconds, or never with `none`
     #[arg(long, value_name = "SECONDS", value_parser = timeout, default_value = DEFAULT_TIMEOUT)]
     pub(super) timeout: Timeout,
+    /// Check only these kernels: a glob of names, as PTX has them or demangled
+    #[arg(long = "kernel", value_name = "GLOB", action = ArgAction::Append, value_parser = glob)]
+    pub(super) kernels: Vec<String>,
+    /// Check only the first N launches of each kernel
+    #[arg(long, value_name = "N")]
+    pub(super) max_launches: Option<u64>,
     /// Exit code when there are races
     #[arg(long, value_name = "N", default_value_t = exit::EXEC_RACES)]
     pub(super) race_exit_code: u8,
@@ -359,6 +365,11 @@ pub(super) struct Timeout(pub(super) Option<Duration>);
 
 /// Longer than what one waits for in CI; a kernel that spins for ever ends by itself.
 pub(super) const DEFAULT_TIMEOUT: &str = "600";
+
+/// A glob, as it was typed.
+fn glob(text: &str) -> Result<String, String> {
+    glob::Pattern::new(text).map(|_| text.to_owned()).map_err(|error| error.to_string())
+}
 
 pub(super) fn timeout(text: &str) -> Result<Timeout, String> {
     if text == "none" {

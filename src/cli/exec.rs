@@ -9,7 +9,7 @@ use super::{Console, exit};
 use crate::backend::{MemoryOrder, RunOptions};
 use crate::diag::Diagnostic;
 use crate::report::Verdict;
-use crate::session::exec::{Child, Settings, find_wrapper, launch, merge};
+use crate::session::exec::{Child, Settings, Wanted, find_wrapper, launch, merge};
 
 pub(super) fn run(args: &ExecArgs, options: &Options, console: &mut Console<'_>) -> io::Result<u8> {
     if args.backend != BackendArg::Emu {
@@ -39,7 +39,8 @@ pub(super) fn run(args: &ExecArgs, options: &Options, console: &mut Console<'_>)
         ..RunOptions::default()
     };
     let folder = tempfile::Builder::new().prefix("ptxrace-exec-").tempdir()?;
-    let settings = Settings::new(folder.path().to_owned(), &how);
+    let wanted = Wanted { kernels: args.kernels.clone(), most: args.max_launches };
+    let settings = Settings::new(folder.path().to_owned(), &how, wanted);
     let ended = match launch(&child, &wrapper, &settings) {
         Ok(ended) => ended,
         Err(error) => {
@@ -74,6 +75,10 @@ fn command(args: &ExecArgs) -> String {
     if Ok(args.timeout) != timeout(DEFAULT_TIMEOUT) {
         let seconds = args.timeout.0.map_or("none".to_owned(), |timeout| timeout.as_secs_f64().to_string());
         words.extend(["--timeout".into(), seconds]);
+    }
+    words.extend(args.kernels.iter().flat_map(|glob| ["--kernel".into(), quote(glob)]));
+    if let Some(most) = args.max_launches {
+        words.extend(["--max-launches".into(), most.to_string()]);
     }
     words.push("--".into());
     words.extend(args.command.iter().map(|word| quote(&word.to_string_lossy())));

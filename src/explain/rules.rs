@@ -191,7 +191,7 @@ const TEXTS: [RuleText; 18] = [
         severity: "note",
         title: "waits for a block that may never run",
         what: "A block spins on a value that another block must write, and the grid may not fit on the device at \
-               once.",
+               once. This version does not report it yet.",
         why: "Blocks become resident in any order, and nothing makes room for a later block while earlier ones spin.",
         example: "while (ld_acquire(&arrived) != gridDim.x);",
         fix: "Launch cooperatively, or with no more blocks than fit, or hand out the order by an atomic ticket.",
@@ -227,7 +227,7 @@ const TEXTS: [RuleText; 18] = [
         rule: Rule::M004,
         severity: "warning",
         title: "uninitialised read",
-        what: "A read of shared memory that nobody has written.",
+        what: "A read of shared memory that nobody has written. This version does not report it yet.",
         why: "Shared memory holds anything when a block starts.",
         example: "__shared__ int sum; sum += x;",
         fix: "Initialise it, and put a barrier behind that.",

@@ -53,6 +53,8 @@ pub enum Line {
         cluster: Option<[u32; 3]>,
         /// Its stream.
         stream: u32,
+        /// What it does is checked.
+        checked: bool,
     },
     /// It has ended.
     End {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::log::{self, EXTENSION, Gap, Line};
 use crate::backend::{Launch, LaunchEnd, Plan, Program, Region, Stop};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, Severity};
 use crate::explain::{self, Context, Memory, Search, Sources};
 use crate::finding::{Finding, Missing};
 use crate::instrument::SiteTable;
@@ -36,13 +36,22 @@ pub fn merge(folder: &Path, policy: &Policy, search: &Search, command: &str) -> 
         processes.push(Process::new(folder, lines, bad)?);
     }
     let several = processes.iter().filter(|process| process.has_launches()).count() > 1;
+    let launches = processes.iter().flat_map(|process| &process.operations).filter(|o| o.module.is_some());
+    let (all, unchecked) = launches.fold((0, 0), |(all, un), o| (all + 1, un + u64::from(!o.checked)));
     let mut merged = Merged::default();
     for process in processes {
         merged.add(process, search, command, several)?;
     }
     let mut report = merged.report;
-    if report.launches.is_empty() {
+    if all == 0 {
         report.incomplete.push(no_launch(paths.is_empty()));
+    } else if all == unchecked {
+        let detail = format!("none of {all} launches was checked");
+        let help = "`--kernel` fits no kernel that was launched, or `--max-launches` is 0";
+        report.incomplete.push(incomplete(Reason::NoLaunch, detail, Some(help)));
+    } else if unchecked > 0 {
+        let message = format!("{unchecked} of {all} launches were not checked, as the command line asks");
+        report.notes.push(Diagnostic { severity: Severity::Note, ..Diagnostic::error(message) });
     }
     report.incomplete = distinct(report.incomplete);
     report.judge(policy);
@@ -69,6 +78,7 @@ fn no_launch(no_process: bool) -> Incomplete {
 struct Operation {
     /// `None` for the host.
     module: Option<usize>,
+    checked: bool,
     launch: Launch,
     end: Option<(LaunchEnd, Option<Stop>)>,
     shared: Vec<Region>,
@@ -124,10 +134,11 @@ impl Process {
                 self.modules.push((source, first_site));
             }
             Line::Region(region) => self.regions.push(region),
-            Line::Launch { module, kernel, grid, block, cluster, stream, .. } => {
+            Line::Launch { module, kernel, grid, block, cluster, stream, checked, .. } => {
                 let launch = launch(kernel, grid, block, cluster, stream);
                 self.operations.push(Operation {
                     module: Some(module),
+                    checked,
                     launch,
                     end: None,
                     shared: Vec::new(),
@@ -135,7 +146,9 @@ impl Process {
             }
             Line::Host { call, stream, .. } => {
                 let launch = launch(call, [1; 3], [1; 3], None, stream);
-                self.operations.push(Operation { module: None, launch, end: None, shared: Vec::new() });
+                let operation =
+                    Operation { module: None, checked: true, launch, end: None, shared: Vec::new() };
+                self.operations.push(operation);
             }
             Line::End { index, end, stop, shared } => {
                 if let Some(operation) = self.operations.get_mut(index as usize) {
@@ -207,9 +220,9 @@ impl Merged {
             .collect();
         let mut memory = vec![Memory::default(); self.plan.launches.len()];
         let mut ends = Vec::new();
-        for Operation { module, launch, end, shared } in operations {
+        for Operation { module, checked, launch, end, shared } in operations {
             memory.push(Memory { global: Vec::new(), shared });
-            ends.push((module, end));
+            ends.push((module.filter(|_| checked), end));
             self.plan.launches.push(launch);
         }
         // Sources are named by the folder that the compiler was run in.

@@ -3,9 +3,11 @@
 mod launcher;
 pub mod log;
 mod merge;
+mod wanted;
 
 pub use launcher::{Child, Ended, find_wrapper, launch};
 pub use merge::merge;
+pub use wanted::{Counted, Wanted};
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -28,17 +30,20 @@ pub struct Settings {
     pub weak: bool,
     /// Seconds that a launch may take.
     pub timeout: Option<f64>,
+    /// Which launches are checked.
+    pub wanted: Wanted,
 }
 
 impl Settings {
     /// For logs in a folder.
-    pub fn new(folder: PathBuf, options: &RunOptions) -> Self {
+    pub fn new(folder: PathBuf, options: &RunOptions, wanted: Wanted) -> Self {
         Self {
             folder,
             version: env!("CARGO_PKG_VERSION").into(),
             seed: options.seed,
             weak: options.memory == MemoryOrder::Weak,
             timeout: options.timeout.map(|timeout| timeout.as_secs_f64()),
+            wanted,
         }
     }
 

@@ -50,8 +50,9 @@ pub(crate) fn init() -> Answer {
         let command = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
         Writer::create(&settings.folder, std::process::id(), command).ok()
     });
-    let options = settings.map(|settings| settings.options()).unwrap_or_default();
-    *driver = Some(Driver::new(Box::new(Own), log, options));
+    let options = settings.as_ref().map(Settings::options).unwrap_or_default();
+    let wanted = settings.map(|settings| settings.wanted).unwrap_or_default();
+    *driver = Some(Driver::new(Box::new(Own), log, options, wanted));
     Ok(())
 }
 

@@ -22,24 +22,30 @@ pub(crate) struct Config {
     pub(crate) packed: Option<(u64, u64)>,
 }
 
-/// Takes records to the engine and keeps how the launch ended.
+/// Takes records to the engine, if the launch is to be checked, and keeps how it ended.
 struct Tap<'t> {
-    engine: &'t mut ptxrace::engine::Engine,
+    engine: Option<&'t mut ptxrace::engine::Engine>,
     end: LaunchEnd,
 }
 
 impl ptxrace::backend::Sink for Tap<'_> {
     fn begin(&mut self, info: &ptxrace::backend::LaunchInfo) {
-        self.engine.begin(info);
+        if let Some(engine) = &mut self.engine {
+            engine.begin(info);
+        }
     }
 
     fn records(&mut self, units: &[ptxrace::abi::Unit]) {
-        self.engine.records(units);
+        if let Some(engine) = &mut self.engine {
+            engine.records(units);
+        }
     }
 
     fn end(&mut self, end: &LaunchEnd) {
         self.end = end.clone();
-        self.engine.end(end);
+        if let Some(engine) = &mut self.engine {
+            engine.end(end);
+        }
     }
 }
 
@@ -92,6 +98,7 @@ impl Driver {
         }
         let order = self.streams.enqueue(config.stream);
         let index = order.index;
+        let checked = self.wanted.next(&launch.kernel);
         self.say(&Line::Launch {
             index,
             module: function.number,
@@ -100,11 +107,12 @@ impl Driver {
             block: launch.block,
             cluster: launch.cluster,
             stream: launch.stream,
+            checked,
         });
         self.flush();
         self.engine.add_launch(&launch, order);
         self.map_in();
-        let mut tap = Tap { engine: &mut self.engine, end: LaunchEnd::default() };
+        let mut tap = Tap { engine: checked.then_some(&mut self.engine), end: LaunchEnd::default() };
         let kernel = Arc::clone(&function.kernel);
         let ran = self.device.launch(&kernel, &launch, index, &self.options, &mut tap);
         let end = tap.end;

@@ -23,6 +23,7 @@ use ptxrace::backend::RunOptions;
 use ptxrace::backend::emu::Device;
 use ptxrace::engine::{Engine, Streams};
 use ptxrace::session::exec::log::{Gap, Line, Writer};
+use ptxrace::session::exec::{Counted, Wanted};
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::code::{Answer, Code};
@@ -49,6 +50,7 @@ pub(crate) struct Driver {
     host: Box<dyn HostMemory>,
     log: Option<Writer>,
     options: RunOptions,
+    wanted: Counted,
     /// The last handle.
     handles: u64,
     contexts: FxHashSet<u64>,
@@ -70,7 +72,12 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(host: Box<dyn HostMemory>, log: Option<Writer>, options: RunOptions) -> Self {
+    pub(crate) fn new(
+        host: Box<dyn HostMemory>,
+        log: Option<Writer>,
+        options: RunOptions,
+        wanted: Wanted,
+    ) -> Self {
         Self {
             device: Device::default(),
             engine: Engine::open(),
@@ -78,6 +85,7 @@ impl Driver {
             host,
             log,
             options,
+            wanted: Counted::new(wanted),
             handles: 0x1000,
             contexts: FxHashSet::default(),
             primary: (0, 0),

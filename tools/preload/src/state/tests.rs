@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use ptxrace::engine::StreamId;
+use ptxrace::session::exec::Wanted;
 use ptxrace::session::exec::log::Writer;
 
 use super::*;
@@ -82,7 +83,7 @@ fn setup() -> Setup {
     let host = Fake::default();
     let folder = tempfile::tempdir().unwrap();
     let log = Writer::create(folder.path(), 1, vec!["app".into()]).unwrap();
-    let mut driver = Driver::new(Box::new(host.clone()), Some(log), RunOptions::default());
+    let mut driver = Driver::new(Box::new(host.clone()), Some(log), RunOptions::default(), Wanted::default());
     driver.create_context(1);
     let image = host.add(PTX.as_bytes());
     let module = driver.load_data("cuModuleLoadData", image).unwrap();
