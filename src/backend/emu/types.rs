@@ -13,6 +13,9 @@ pub(super) enum Ty {
     F16x2,
     Bf16,
     Bf16x2,
+    /// Two 8-bit floats, which only `cvt` knows.
+    E4m3x2,
+    E5m2x2,
     F32,
     F32x2,
     F64,
@@ -44,6 +47,8 @@ impl Ty {
             "f16x2" => Self::F16x2,
             "bf16" => Self::Bf16,
             "bf16x2" => Self::Bf16x2,
+            "e4m3x2" => Self::E4m3x2,
+            "e5m2x2" => Self::E5m2x2,
             "f32" => Self::F32,
             "f32x2" => Self::F32x2,
             "f64" => Self::F64,
@@ -59,7 +64,7 @@ impl Ty {
     pub(super) fn bits(self) -> u32 {
         match self {
             Self::B(bits) | Self::U(bits) | Self::S(bits) => bits,
-            Self::F16 | Self::Bf16 => 16,
+            Self::F16 | Self::Bf16 | Self::E4m3x2 | Self::E5m2x2 => 16,
             Self::F16x2 | Self::Bf16x2 | Self::F32 | Self::Tf32 | Self::U16x2 | Self::S16x2 => 32,
             Self::F64 | Self::F32x2 => 64,
             Self::Pred => 1,

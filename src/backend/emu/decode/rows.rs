@@ -87,7 +87,9 @@ impl Rows {
     }
 
     fn name(&mut self, name: &str, scopes: &Scopes<'_>, written: bool) {
-        let Some(Entity::Register { slot, elements: 1, .. }) = scopes.find(name) else { return };
+        // `%r1.h0` is part of `%r1`.
+        let found = scopes.find(name).or_else(|| scopes.find(name.rsplit_once('.')?.0));
+        let Some(Entity::Register { slot, elements: 1, .. }) = found else { return };
         let (region, position) = (self.region, self.position);
         let life = self.lives.entry(slot).or_insert(Life {
             region,

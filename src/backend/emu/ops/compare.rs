@@ -74,6 +74,19 @@ fn flushed(value: f32) -> f32 {
     if value.is_subnormal() { 0.0 } else { value }
 }
 
+/// Of a 16-bit float, what is compared.
+fn half(ty: Ty, ftz: bool) -> impl Fn(u64) -> f32 + Send + Sync + Copy {
+    move |bits| {
+        let value = if matches!(ty, Ty::F16 | Ty::F16x2) {
+            to_f32(bits as u16)
+        } else {
+            f32::from_bits((bits as u32) << 16)
+        };
+        // Numbers below the smallest normal one of `f16` are normal in `f32`.
+        if ftz && value.abs() < 6.103_515_6e-5 { 0.0 } else { value }
+    }
+}
+
 /// The comparison of operands `at` and `at + 1`.
 fn comparison(cx: &Cx<'_, '_>, at: usize, ty: Ty) -> Result<Compare, Bad> {
     const NAMES: [&str; 18] = [
@@ -83,18 +96,17 @@ fn comparison(cx: &Cx<'_, '_>, at: usize, ty: Ty) -> Result<Compare, Bad> {
     let how = cx.one_of(&NAMES).and_then(|name| accepts(name, !ty.is_int()));
     let Some(how) = how else { return cx.refuse() };
     let (a, b) = (cx.src(at, ty)?, cx.src(at + 1, ty)?);
-    let by = |value: fn(u64) -> f32| -> Compare {
+    fn by(a: Src, b: Src, how: Accepts, value: impl Fn(u64) -> f32 + Send + Sync + 'static) -> Compare {
         Box::new(move |regs| {
             let (a, b) = (regs.get(a), regs.get(b));
             bits(|lane| how.holds(value(a[lane]).partial_cmp(&value(b[lane]))))
         })
-    };
+    }
     match ty {
-        Ty::F32 if cx.has("ftz") => Ok(by(|v| flushed(f32::from_bits(v as u32)))),
+        Ty::F32 if cx.has("ftz") => Ok(by(a, b, how, |v| flushed(f32::from_bits(v as u32)))),
         Ty::F32 => Ok(ordered::<f32>(a, b, how)),
         Ty::F64 => Ok(ordered::<f64>(a, b, how)),
-        Ty::F16 => Ok(by(|v| to_f32(v as u16))),
-        Ty::Bf16 => Ok(by(|v| f32::from_bits((v as u32) << 16))),
+        Ty::F16 | Ty::Bf16 => Ok(by(a, b, how, half(ty, cx.has("ftz")))),
         _ => compare_int(cx, ty, a, b, how),
     }
 }
@@ -152,30 +164,57 @@ pub(super) fn setp(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     }))
 }
 
-/// Packed halves give a predicate each.
-fn setp_packed(cx: &Cx<'_, '_>, ty: Ty, p: PredDst, q: PredDst) -> Result<Code, Bad> {
+/// The comparison of two halves of words: one bit per lane for each.
+fn halves(cx: &Cx<'_, '_>, ty: Ty) -> Result<impl Fn(&Regs<'_>) -> [u32; 2] + Send + Sync + use<>, Bad> {
     let how = cx.instruction.modifiers().first().and_then(|word| accepts(word.text, true));
     let Some(how) = how else { return cx.refuse() };
     let (a, b) = (cx.src(1, ty)?, cx.src(2, ty)?);
     let combine = Combine::read(cx, 3)?;
-    let value = move |bits: u64| match ty {
-        Ty::F16x2 => to_f32(bits as u16),
-        _ => f32::from_bits((bits as u32) << 16),
-    };
-    Ok(compute(move |regs, mask| {
+    let value = half(ty, cx.has("ftz"));
+    Ok(move |regs: &Regs<'_>| {
         let (a, b) = (regs.get(a), regs.get(b));
-        let half = |shift: u32| {
-            bits(|lane| how.holds(value(a[lane] >> shift).partial_cmp(&value(b[lane] >> shift))))
-        };
-        let (low, high) = (combine.apply(regs, half(0)), combine.apply(regs, half(16)));
+        [0u32, 16].map(|shift| {
+            let holds =
+                |lane: usize| how.holds(value(a[lane] >> shift).partial_cmp(&value(b[lane] >> shift)));
+            combine.apply(regs, bits(holds))
+        })
+    })
+}
+
+/// Packed halves give a predicate each.
+fn setp_packed(cx: &Cx<'_, '_>, ty: Ty, p: PredDst, q: PredDst) -> Result<Code, Bad> {
+    let halves = halves(cx, ty)?;
+    Ok(compute(move |regs, mask| {
+        let [low, high] = halves(regs);
         regs.set_pred(p, mask, low);
         regs.set_pred(q, mask, high);
+    }))
+}
+
+/// Packed halves give a half each, for integer results too.
+fn set_packed(cx: &Cx<'_, '_>, result: Ty, ty: Ty) -> Result<Code, Bad> {
+    let one = match result {
+        Ty::F16x2 => 0x3c00,
+        Ty::Bf16x2 => 0x3f80,
+        Ty::U(32) | Ty::S(32) => 0xffff,
+        _ => return cx.refuse(),
+    };
+    let (d, halves) = (cx.dst(0)?, halves(cx, ty)?);
+    Ok(compute(move |regs, mask| {
+        let bits = halves(regs);
+        regs.set(d, mask, |lane| {
+            let [low, high] = bits.map(|half| if half >> lane & 1 != 0 { one } else { 0 });
+            low | high << 16
+        });
     }))
 }
 
 /// `set`: all ones, or 1.0 for a float result
 pub(super) fn set(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let (result, ty) = (cx.ty_at(0)?, cx.ty_at(1)?);
+    if matches!(ty, Ty::F16x2 | Ty::Bf16x2) {
+        return set_packed(cx, result, ty);
+    }
     let d = cx.dst(0)?;
     let one = match result {
         Ty::F32 => u64::from(1f32.to_bits()),

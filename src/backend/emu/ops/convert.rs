@@ -5,7 +5,7 @@ use super::super::image::Code;
 use super::super::types::{Ty, extend, low};
 use super::float::{Round, flush, narrow, to_odd};
 use super::half::{bf16_from_f64, from_f64, to_f32};
-use super::{lanewise1, lanewise2};
+use super::{eight, lanewise1, lanewise2, lanewise3};
 
 /// Reads a value as an exact number.
 #[derive(Clone, Copy)]
@@ -101,18 +101,22 @@ fn integer_to_f64(value: i128, round: Round, narrower: bool) -> f64 {
 fn write_float(value: f64, ty: Ty, round: Round, shape: Shape) -> u64 {
     let value =
         if shape.sat { if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) + 0.0 } } else { value };
-    let value = if shape.relu && (value < 0.0 || value.is_nan()) {
-        if value.is_nan() { value } else { 0.0 }
-    } else {
-        value
-    };
+    let value = if shape.relu && value < 0.0 { 0.0 } else { value };
     match ty {
-        Ty::F16 => u64::from(from_f64(value, round)),
-        Ty::Bf16 => u64::from(bf16_from_f64(value, round)),
+        Ty::F16 => shape.finite(u64::from(from_f64(value, round)), 0x8000, 0x7c00, 0x7bff),
+        Ty::Bf16 => shape.finite(u64::from(bf16_from_f64(value, round)), 0x8000, 0x7f80, 0x7f7f),
         Ty::Tf32 => {
-            // 10 bits of fraction, ties away from zero.
+            if value.is_nan() {
+                return 0x7fff_ffff;
+            }
+            // 10 bits of fraction.
             let bits = (value as f32).to_bits();
-            u64::from(if value.is_finite() { bits.wrapping_add(0x1000) & !0x1fff } else { bits })
+            let up = match round {
+                Round::Zero => 0,
+                _ if shape.away => 0x1000,
+                _ => 0xfff + (bits >> 13 & 1),
+            };
+            shape.finite(u64::from((bits + up) & !0x1fff), 0x8000_0000, 0x7f80_0000, 0x7f7f_e000)
         }
         Ty::F64 => value.to_bits(),
         _ => {
@@ -126,17 +130,44 @@ fn write_float(value: f64, ty: Ty, round: Round, shape: Shape) -> u64 {
 #[derive(Clone, Copy)]
 struct Shape {
     sat: bool,
+    /// `.satfinite`
+    finite: bool,
     relu: bool,
     ftz: bool,
+    /// `.rna`: ties away from zero.
+    away: bool,
+}
+
+impl Shape {
+    fn of(cx: &Cx<'_, '_>) -> Self {
+        Self {
+            sat: cx.has("sat"),
+            finite: cx.has("satfinite"),
+            relu: cx.has("relu"),
+            ftz: cx.has("ftz"),
+            away: cx.has("rna"),
+        }
+    }
+
+    /// Replaces infinity by the largest number, if so asked.
+    fn finite(self, bits: u64, sign: u64, infinity: u64, most: u64) -> u64 {
+        if self.finite && bits & !sign == infinity { bits & sign | most } else { bits }
+    }
 }
 
 /// `cvt`
 pub(super) fn cvt(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    if cx.has("pack") {
+        return pack_integers(cx);
+    }
     let (to, ty) = (cx.ty_at(0)?, cx.ty_at(1)?);
-    let shape = Shape { sat: cx.has("sat") || cx.has("satfinite"), relu: cx.has("relu"), ftz: cx.has("ftz") };
+    if [to, ty].iter().any(|ty| matches!(ty, Ty::E4m3x2 | Ty::E5m2x2)) {
+        return eight::cvt(cx);
+    }
+    let shape = Shape::of(cx);
     let round = Round::of(cx);
     if matches!(to, Ty::F16x2 | Ty::Bf16x2) {
-        return pack(cx, to, ty, round);
+        return pack(cx, to, ty, round, shape);
     }
     let Some(from) = from(ty) else { return cx.refuse() };
     let integral_to = integral_round(cx);
@@ -195,16 +226,29 @@ pub(super) fn cvt(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
 }
 
 /// `cvt.rn.f16x2.f32 d, high, low`
-fn pack(cx: &Cx<'_, '_>, to: Ty, ty: Ty, round: Round) -> Result<Code, Bad> {
+fn pack(cx: &Cx<'_, '_>, to: Ty, ty: Ty, round: Round, shape: Shape) -> Result<Code, Bad> {
     if ty != Ty::F32 || cx.len() != 3 {
         return cx.refuse();
     }
     let (d, a, b) = (cx.dst(0)?, cx.src(1, ty)?, cx.src(2, ty)?);
-    let relu = cx.has("relu");
-    let part = move |bits: u64| {
-        let value = f64::from(f32::from_bits(bits as u32));
-        let value = if relu && value < 0.0 { 0.0 } else { value };
-        u64::from(if to == Ty::F16x2 { from_f64(value, round) } else { bf16_from_f64(value, round) })
-    };
+    let half = if to == Ty::F16x2 { Ty::F16 } else { Ty::Bf16 };
+    let part = move |bits: u64| write_float(f64::from(f32::from_bits(bits as u32)), half, round, shape);
     Ok(lanewise2(d, a, b, move |a, b| part(a) << 16 | part(b)))
+}
+
+/// `cvt.pack.sat.u8.s32.b32 d, a, b, c`: `a` above `b`, and above both what fits of `c`.
+fn pack_integers(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    let (signed, width) = match cx.one_of(&["u16", "s16", "u8", "s8", "u4", "s4", "u2", "s2"]) {
+        Some(name) => {
+            (name.starts_with('s'), name.get(1..).and_then(|width| width.parse().ok()).unwrap_or(16))
+        }
+        None => return cx.refuse(),
+    };
+    let ty = Ty::S(32);
+    let (d, a, b) = (cx.dst(0)?, cx.src(1, ty)?, cx.src(2, ty)?);
+    let c = cx.src_or(3, Ty::B(32), 0)?;
+    let half: i64 = 1 << (width - 1);
+    let (least, most) = if signed { (-half, half - 1) } else { (0, 2 * half - 1) };
+    let part = move |bits: u64| low(extend(bits, 32).cast_signed().clamp(least, most).cast_unsigned(), width);
+    Ok(lanewise3(d, a, b, c, move |a, b, c| low(c << (2 * width) | part(a) << width | part(b), 32)))
 }

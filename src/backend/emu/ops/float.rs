@@ -240,8 +240,20 @@ pub(super) fn div(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     }
 }
 
+/// An approximation of 64 bits: the upper halves of operand and result count, the lower half of the result is zero.
+fn upper_half(cx: &Cx<'_, '_>, f: fn(f64) -> f64) -> Result<Code, Bad> {
+    let kept = |value: f64| {
+        let value = f64::from_bits(value.to_bits() >> 32 << 32);
+        if value.is_subnormal() { value * 0.0 } else { value }
+    };
+    unary(cx, Ty::F64, move |a: f64| kept(f(kept(a))))
+}
+
 /// `rcp`
 pub(super) fn rcp(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    if cx.ty()? == Ty::F64 && cx.has("ftz") {
+        return upper_half(cx, |a| 1.0 / a);
+    }
     let round = Round::of(cx);
     match cx.ty()? {
         Ty::F32 if round == Round::Nearest => shaped1(cx, |a| 1.0 / a),
@@ -287,6 +299,9 @@ fn through(cx: &Cx<'_, '_>, f: fn(f64) -> f64) -> Result<Code, Bad> {
 
 /// `rsqrt`
 pub(super) fn rsqrt(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    if cx.ty()? == Ty::F64 && cx.has("ftz") {
+        return upper_half(cx, |a| 1.0 / a.sqrt());
+    }
     through(cx, |a| 1.0 / a.sqrt())
 }
 

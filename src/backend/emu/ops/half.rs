@@ -93,6 +93,33 @@ pub(in super::super) fn format(ty: Ty) -> Option<Format> {
     })
 }
 
+/// Subnormal numbers of `f16` become zeros of their sign.
+fn flush_half(bits: u16) -> u16 {
+    if bits & 0x7c00 == 0 { bits & 0x8000 } else { bits }
+}
+
+/// Likewise of `bf16`.
+fn flush_brain(bits: u16) -> u16 {
+    if bits & 0x7f80 == 0 { bits & 0x8000 } else { bits }
+}
+
+/// The format of a type where operands and results are flushed.
+fn flushing(ty: Ty) -> Option<Format> {
+    let format = format(ty)?;
+    Some(match ty {
+        Ty::F16 | Ty::F16x2 => Format {
+            read: |bits| f64::from(to_f32(flush_half(bits))),
+            write: |value| flush_half(from_f64(value, Round::Nearest)),
+            ..format
+        },
+        _ => Format {
+            read: |bits| f64::from(f32::from_bits(u32::from(flush_brain(bits)) << 16)),
+            write: |value| flush_brain(bf16_from_f64(value, Round::Nearest)),
+            ..format
+        },
+    })
+}
+
 impl Format {
     /// Applies a function to each element.
     pub(in super::super) fn map(self, words: [u64; 3], f: impl Fn([f64; 3]) -> f64) -> u64 {
@@ -104,7 +131,7 @@ impl Format {
     }
 }
 
-/// `.sat`, `.relu` and `.ftz`, which come after the rounding but are exact before it as well.
+/// `.sat` and `.relu`, which come after the rounding but are exact before it as well.
 fn finish(cx: &Cx<'_, '_>) -> impl Fn(f64) -> f64 + Send + Sync + use<> {
     let (sat, relu) = (cx.has("sat"), cx.has("relu"));
     move |value| {
@@ -120,7 +147,7 @@ fn finish(cx: &Cx<'_, '_>) -> impl Fn(f64) -> f64 + Send + Sync + use<> {
 
 fn with_format(cx: &Cx<'_, '_>) -> Result<(Ty, Format), Bad> {
     let ty = cx.ty()?;
-    match format(ty) {
+    match if cx.has("ftz") { flushing(ty) } else { format(ty) } {
         Some(format) => Ok((ty, format)),
         None => cx.refuse(),
     }
@@ -155,20 +182,33 @@ pub(super) fn mul(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     two(cx, |a, b| a * b)
 }
 
+/// `min` and `max`, with `.NaN` and `.xorsign.abs`.
+fn extremes(cx: &Cx<'_, '_>, max: bool) -> Result<Code, Bad> {
+    let nan = cx.has("NaN");
+    if cx.has("xorsign") {
+        return two(cx, move |a, b| {
+            let value = extreme(a.abs(), b.abs(), max, nan);
+            if a.is_sign_negative() == b.is_sign_negative() { value } else { -value }
+        });
+    }
+    two(cx, move |a, b| extreme(a, b, max, nan))
+}
+
 /// `min`
 pub(super) fn min(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
-    let nan = cx.has("NaN");
-    two(cx, move |a, b| extreme(a, b, false, nan))
+    extremes(cx, false)
 }
 
 /// `max`
 pub(super) fn max(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
-    let nan = cx.has("NaN");
-    two(cx, move |a, b| extreme(a, b, true, nan))
+    extremes(cx, true)
 }
 
 /// `fma`
 pub(super) fn fma(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
+    if cx.has("oob") {
+        return cx.refuse();
+    }
     let (ty, format) = with_format(cx)?;
     let (d, a, b, c) = (cx.dst(0)?, cx.src(1, ty)?, cx.src(2, ty)?, cx.src(3, ty)?);
     let finish = finish(cx);
@@ -179,7 +219,12 @@ fn sign(cx: &Cx<'_, '_>, f: fn(u64, u64) -> u64) -> Result<Code, Bad> {
     let (ty, format) = with_format(cx)?;
     let (d, a) = (cx.dst(0)?, cx.src(1, ty)?);
     let (signs, all) = if format.pairs { (0x8000_8000, 0xffff_ffff) } else { (0x8000, 0xffff) };
-    Ok(lanewise1(d, a, move |a| f(a, signs) & all))
+    let ftz = cx.has("ftz");
+    Ok(lanewise1(d, a, move |a| {
+        let flushed = |shift: u32| u64::from(flush_half((a >> shift) as u16)) << shift;
+        let a = if ftz { flushed(0) | flushed(16) } else { a };
+        f(a, signs) & all
+    }))
 }
 
 /// `abs`

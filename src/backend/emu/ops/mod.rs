@@ -10,6 +10,7 @@ mod carry;
 mod compare;
 mod control;
 mod convert;
+mod eight;
 mod float;
 mod half;
 mod integer;
@@ -19,6 +20,7 @@ mod memory;
 mod moves;
 mod numeric;
 mod packed;
+mod video;
 mod warp;
 
 use super::decode::{Bad, Cx};
@@ -126,7 +128,30 @@ const TABLE: &[(&str, Decode)] = &[
     ("tanh", float::tanh),
     ("testp", float::testp),
     ("trap", control::trap),
+    ("vabsdiff", video::absdiff),
+    ("vabsdiff2", video::absdiff2),
+    ("vabsdiff4", video::absdiff4),
+    ("vadd", video::add),
+    ("vadd2", video::add2),
+    ("vadd4", video::add4),
+    ("vavrg2", video::avrg2),
+    ("vavrg4", video::avrg4),
+    ("vmad", video::mad),
+    ("vmax", video::max),
+    ("vmax2", video::max2),
+    ("vmax4", video::max4),
+    ("vmin", video::min),
+    ("vmin2", video::min2),
+    ("vmin4", video::min4),
     ("vote", warp::vote),
+    ("vset", video::set),
+    ("vset2", video::set2),
+    ("vset4", video::set4),
+    ("vshl", video::shl),
+    ("vshr", video::shr),
+    ("vsub", video::sub),
+    ("vsub2", video::sub2),
+    ("vsub4", video::sub4),
     ("wmma", matrix::wmma),
     ("xor", logic::xor),
 ];

@@ -123,3 +123,60 @@ fn halves() {
         eval("mov.f32 %f1, 0f3F800000;\nmov.f32 %f2, 0f40000000;", "cvt.rn.f16x2.f32 %r0, %f1, %f2;", "%r0");
     assert_eq!(packed, 0x3c00_4000);
 }
+
+#[test]
+fn halves_flush_and_take_signs() {
+    let half = |instruction: &str, a: u32, b: u32| {
+        eval(&format!("mov.b16 %h1, {a};\nmov.b16 %h2, {b};"), instruction, "%h0")
+    };
+    assert_eq!(half("add.ftz.f16 %h0, %h1, %h2;", 0x0001, 0x8400), 0x8400);
+    assert_eq!(half("mul.ftz.f16 %h0, %h1, %h2;", 0x8400, 0x3800), 0x8000);
+    assert_eq!(half("abs.ftz.f16 %h0, %h1;", 0x83ff, 0), 0);
+    assert_eq!(half("min.xorsign.abs.f16 %h0, %h1, %h2;", 0xbc00, 0x4000), 0xbc00);
+    assert_eq!(half("max.xorsign.abs.bf16 %h0, %h1, %h2;", 0xbf80, 0xc000), 0x4000);
+    let set =
+        |instruction: &str| eval("mov.b32 %r1, 0x3c000001;\nmov.b32 %r2, 0x3c000000;", instruction, "%r0");
+    assert_eq!(set("set.eq.f16x2.f16x2 %r0, %r1, %r2;"), 0x3c00_0000);
+    assert_eq!(set("set.eq.ftz.u32.f16x2 %r0, %r1, %r2;"), 0xffff_ffff);
+    assert_eq!(set("set.gt.bf16x2.bf16x2 %r0, %r1, %r2;"), 0x3f80);
+}
+
+#[test]
+fn narrow_conversions_stay_finite() {
+    let pair = |instruction: &str, high: f32, low: f32| {
+        let setup = format!("mov.b32 %f1, {};\nmov.b32 %f2, {};", high.to_bits(), low.to_bits());
+        eval(&setup, instruction, "%r0")
+    };
+    let from = |ty: &str, high: f32, low: f32| {
+        pair(&format!("cvt.rn.satfinite.{ty}.f32 %h0, %f1, %f2;\ncvt.u32.u16 %r0, %h0;"), high, low)
+    };
+    assert_eq!(from("e4m3x2", 448.0, -1e9), 0x7efe);
+    assert_eq!(from("e4m3x2", 1.0, f32::NAN), 0x387f);
+    // Halfway between 1 and 1.125, and between 1.125 and 1.25.
+    assert_eq!(from("e4m3x2", 1.0625, 1.1875), 0x383a);
+    assert_eq!(from("e4m3x2", 2f32.powi(-10), 1.5 * 2f32.powi(-9)), 0x0002);
+    assert_eq!(from("e5m2x2", f32::INFINITY, -57344.0), 0x7bfb);
+    assert_eq!(from("relu.e5m2x2", -3.0, 2f32.powi(-16)), 0x0001);
+    let back = |ty: &str, bits: u32| {
+        eval(&format!("mov.b16 %h1, {bits};"), &format!("cvt.rn.f16x2.{ty} %r0, %h1;"), "%r0")
+    };
+    assert_eq!(back("e4m3x2", 0x7eff), 0x5f00_7fff);
+    assert_eq!(back("e4m3x2", 0x0188), 0x1800_a400);
+    assert_eq!(back("e5m2x2", 0xfc01), 0xfc00_0100);
+    let two = pair("cvt.rn.satfinite.f16x2.f32 %r0, %f1, %f2;", 1e9, f32::NEG_INFINITY);
+    assert_eq!(two, 0x7bff_fbff);
+    let tf32 = |modes: &str, bits: u32| {
+        eval(&format!("mov.b32 %f1, {bits};"), &format!("cvt.{modes}.tf32.f32 %r0, %f1;"), "%r0")
+    };
+    assert_eq!(tf32("rna", 0x3f80_1000), 0x3f80_2000);
+    assert_eq!(tf32("rn", 0x3f80_1000), 0x3f80_0000);
+    assert_eq!(tf32("rn", 0x3f80_3000), 0x3f80_4000);
+    assert_eq!(tf32("rz", 0x3f80_3fff), 0x3f80_2000);
+    assert_eq!(tf32("rna.satfinite", 0x7f7f_ffff), 0x7f7f_e000);
+    let integers = |instruction: &str| {
+        eval("mov.b32 %r1, 300;\nmov.b32 %r2, -7;\nmov.b32 %r3, 0x12345678;", instruction, "%r0")
+    };
+    assert_eq!(integers("cvt.pack.sat.s16.s32 %r0, %r1, %r2;"), 0x012c_fff9);
+    assert_eq!(integers("cvt.pack.sat.u8.s32.b32 %r0, %r1, %r2, %r3;"), 0x5678_ff00);
+    assert_eq!(integers("cvt.pack.sat.s4.s32.b32 %r0, %r1, %r2, %r3;"), 0x3456_7879);
+}

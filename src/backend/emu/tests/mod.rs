@@ -12,6 +12,7 @@ mod mbarriers;
 mod memory;
 mod records;
 mod steps;
+mod video;
 mod warps;
 
 use super::Emulator;
