@@ -43,14 +43,20 @@ pub(super) fn bfind(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     }))
 }
 
+/// Where a field begins, or how long it is: the hardware takes 8 bits of that for words, and all for 64-bit ones.
+fn counts(width: u32) -> impl Fn(u64) -> u32 + Copy {
+    move |count| if width == 64 { (count as u32).min(255) } else { count as u32 & 255 }
+}
+
 /// `bfe`
 pub(super) fn bfe(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let ty = cx.ty()?;
     let word = Ty::U(32);
     let (d, a, b, c) = (cx.dst(0)?, cx.src(1, ty)?, cx.src(2, word)?, cx.src(3, word)?);
     let (signed, width) = (ty.is_signed(), ty.bits());
+    let count = counts(width);
     Ok(lanewise3(d, a, b, c, move |a, b, c| {
-        let (start, length) = (b as u32 & 255, c as u32 & 255);
+        let (start, length) = (count(b), count(c));
         let a = low(a, width);
         if length == 0 {
             return 0;
@@ -74,10 +80,11 @@ pub(super) fn bfi(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let word = Ty::U(32);
     let (d, a, b) = (cx.dst(0)?, cx.src(1, ty)?, cx.src(2, ty)?);
     let (c, e, width) = (cx.src(3, word)?, cx.src(4, word)?, ty.bits());
+    let count = counts(width);
     Ok(compute(move |regs, mask| {
         let (a, b, c, e) = (regs.get(a), regs.get(b), regs.get(c), regs.get(e));
         regs.set(d, mask, |lane| {
-            let (start, length) = (c[lane] as u32 & 255, e[lane] as u32 & 255);
+            let (start, length) = (count(c[lane]), count(e[lane]));
             let field = if start >= width { 0 } else { low(u64::MAX, length.min(64)) << start };
             low(b[lane] & !field | a[lane].checked_shl(start).unwrap_or(0) & field, width)
         });
@@ -109,13 +116,16 @@ pub(super) fn szext(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     }))
 }
 
-/// `fns`: the n-th set bit from a base
+/// `fns`: the n-th set bit from a base. The hardware has no answer to the least number.
 pub(super) fn fns(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let ty = Ty::B(32);
     let (d, a, b, c) = (cx.dst(0)?, cx.src(1, ty)?, cx.src(2, ty)?, cx.src(3, ty)?);
     Ok(lanewise3(d, a, b, c, |a, b, c| {
         let (value, base, nth) = (a as u32, b as u32, (c as u32).cast_signed());
         let set = |at: &u32| value >> at & 1 != 0;
+        if nth == i32::MIN {
+            return 0;
+        }
         let found = match nth {
             0 => Some(base).filter(|at| *at < 32 && set(at)),
             1.. => (base..32).filter(set).nth(nth.unsigned_abs() as usize - 1),

@@ -101,23 +101,10 @@ fn integer_to_f64(value: i128, round: Round, narrower: bool) -> f64 {
 fn write_float(value: f64, ty: Ty, round: Round, shape: Shape) -> u64 {
     let value =
         if shape.sat { if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) + 0.0 } } else { value };
-    let value = if shape.relu && value < 0.0 { 0.0 } else { value };
+    let value = if shape.relu && value <= 0.0 { 0.0 } else { value };
     match ty {
         Ty::F16 => shape.finite(u64::from(from_f64(value, round)), 0x8000, 0x7c00, 0x7bff),
         Ty::Bf16 => shape.finite(u64::from(bf16_from_f64(value, round)), 0x8000, 0x7f80, 0x7f7f),
-        Ty::Tf32 => {
-            if value.is_nan() {
-                return 0x7fff_ffff;
-            }
-            // 10 bits of fraction.
-            let bits = (value as f32).to_bits();
-            let up = match round {
-                Round::Zero => 0,
-                _ if shape.away => 0x1000,
-                _ => 0xfff + (bits >> 13 & 1),
-            };
-            shape.finite(u64::from((bits + up) & !0x1fff), 0x8000_0000, 0x7f80_0000, 0x7f7f_e000)
-        }
         Ty::F64 => value.to_bits(),
         _ => {
             let value = narrow(value, round);
@@ -125,6 +112,40 @@ fn write_float(value: f64, ty: Ty, round: Round, shape: Shape) -> u64 {
             u64::from(super::float::canonical(value).to_bits())
         }
     }
+}
+
+/// Rounds to the 10 bits of fraction of `tf32`.
+fn to_tf32(bits: u32, round: Round, shape: Shape) -> u64 {
+    let value = f32::from_bits(bits);
+    if value.is_nan() && !shape.away {
+        return 0x7fff_e000;
+    }
+    // With ties away from zero, what is not finite is cut off, and the next below it counts as finite.
+    if !value.is_finite() && shape.away {
+        return u64::from((bits & !0x1fff) - if shape.finite { 0x2000 } else { 0 });
+    }
+    let bits = if shape.relu && value <= 0.0 { 0 } else { bits };
+    let up = match round {
+        Round::Zero => 0,
+        _ if shape.away => 0x1000,
+        _ => 0xfff + (bits >> 13 & 1),
+    };
+    shape.finite(u64::from(bits.wrapping_add(up) & !0x1fff), 0x8000_0000, 0x7f80_0000, 0x7f7f_e000)
+}
+
+/// What conversions make of what is no number, but for the NaN of the format: `None` where that is it.
+fn nan(bits: u64, from: From, to: Ty, shape: Shape) -> Option<u64> {
+    let (sign, fraction) = (bits >> 63, bits & ((1 << 52) - 1));
+    Some(match (from, to) {
+        _ if shape.sat => return None,
+        (From::F64, Ty::F32) => sign << 31 | 0x7fc0_0000 | fraction >> 29,
+        (From::F64, Ty::F16) => sign << 15 | 0x7e00 | fraction >> 42,
+        (From::F64, Ty::Bf16) => sign << 15 | 0x7fc0 | fraction >> 45,
+        (From::F64, Ty::F64) => bits | 1 << 51,
+        (From::F32, Ty::F64) if shape.ftz => 0x7fff_ffff_e000_0000,
+        (From::Bf16, Ty::F32) => bits << 16,
+        _ => return None,
+    })
 }
 
 #[derive(Clone, Copy)]
@@ -175,12 +196,13 @@ pub(super) fn cvt(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     match (from.is_float(), to.is_int()) {
         // Sign or zeros fill a wider register.
         (false, true) if !shape.sat => {
-            let bits = to.bits().min(ty.bits());
-            let signed = if ty.bits() < to.bits() { ty.is_signed() } else { to.is_signed() };
-            if signed {
-                return Ok(lanewise1(d, a, move |a| extend(a, bits)));
-            }
-            Ok(lanewise1(d, a, move |a| low(a, bits)))
+            let (own, bits) = (ty.bits(), to.bits());
+            Ok(match (ty.is_signed() && own < bits, to.is_signed()) {
+                (true, true) => lanewise1(d, a, move |a| extend(a, own)),
+                (true, false) => lanewise1(d, a, move |a| low(extend(a, own), bits)),
+                (false, true) if own >= bits => lanewise1(d, a, move |a| extend(a, bits)),
+                (false, _) => lanewise1(d, a, move |a| low(a, own.min(bits))),
+            })
         }
         (false, true) => {
             let (least, most) = limits(to);
@@ -195,12 +217,9 @@ pub(super) fn cvt(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
             let round = integral_to.unwrap_or(Round::Zero);
             let (least, most) = limits(to);
             let (signed, bits) = (to.is_signed(), to.bits());
-            // What is no number becomes 0, or the top bit for 64-bit results, as the hardware has it.
-            let nan = if ty == Ty::F64 || bits == 64 {
-                if shape.sat { 0 } else { 1u64 << 63 >> (64 - bits) }
-            } else {
-                0
-            };
+            // What is no number becomes 0, or the top bit where 64 bits are on either side, as the hardware has it.
+            let top = if ty == Ty::F64 || bits == 64 { 1u64 << (bits - 1) } else { 0 };
+            let nan = if signed { extend(top, bits) } else { top };
             Ok(lanewise1(d, a, move |a| {
                 let value = from.float(a, shape.ftz);
                 if value.is_nan() {
@@ -217,8 +236,15 @@ pub(super) fn cvt(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
                 write_float(value, to, round, shape)
             }))
         }
+        (true, false) if to == Ty::Tf32 => Ok(lanewise1(d, a, move |a| to_tf32(a as u32, round, shape))),
         (true, false) => Ok(lanewise1(d, a, move |a| {
-            let value = from.float(a, shape.ftz);
+            // Operands of 16-bit results are not flushed.
+            let value = from.float(a, shape.ftz && to != Ty::F16);
+            if value.is_nan()
+                && let Some(nan) = nan(a, from, to, shape)
+            {
+                return nan;
+            }
             let value = integral_to.map_or(value, |round| integral(value, round).copysign(value));
             write_float(value, to, round, shape)
         })),

@@ -67,7 +67,7 @@ impl Eight {
 
 /// Negative values become zero.
 fn clip(value: f64, relu: bool) -> f64 {
-    if relu && value < 0.0 { 0.0 } else { value }
+    if relu && value <= 0.0 { 0.0 } else { value }
 }
 
 /// `cvt` to or from these formats.

@@ -5,7 +5,7 @@ use super::super::decode::{Bad, Cx};
 use super::super::image::Code;
 use super::super::regs::{Word, bits};
 use super::super::types::Ty;
-use super::{binary, compute, lanewise2, ternary, unary};
+use super::{binary, compute, exact, lanewise2, ternary, unary};
 
 /// Rounding of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -30,7 +30,20 @@ impl Round {
 /// The NaN that 32-bit arithmetic gives.
 #[inline(always)]
 pub(super) fn canonical(value: f32) -> f32 {
-    if value.is_nan() { f32::from_bits(0x7fff_ffff) } else { value }
+    // By bits: for the compiler, one NaN is as good as another.
+    let bits = value.to_bits();
+    f32::from_bits(if bits & 0x7fff_ffff > 0x7f80_0000 { 0x7fff_ffff } else { bits })
+}
+
+/// A NaN that 64-bit arithmetic hands on.
+fn quiet(nan: f64) -> f64 {
+    f64::from_bits(nan.to_bits() | 1 << 51)
+}
+
+/// A result, or the operand whose NaN the hardware prefers.
+#[inline(always)]
+fn or_nan(result: f64, preferred: f64) -> f64 {
+    if result.is_nan() && preferred.is_nan() { quiet(preferred) } else { result }
 }
 
 /// Subnormal numbers become zeros of their sign.
@@ -81,6 +94,15 @@ pub(super) fn narrow(value: f64, round: Round) -> f32 {
     }
 }
 
+/// Rounds to 32 bits; if `ftz`, what would be below the normal numbers, were the exponent without bounds, becomes zero.
+fn narrow_flushed(value: f64, round: Round, ftz: bool) -> f32 {
+    let far = 2f32.powi(64);
+    if ftz && narrow(value * f64::from(far), round).abs() < f32::MIN_POSITIVE * far {
+        return 0f32.copysign(value as f32);
+    }
+    narrow(value, round)
+}
+
 #[inline(always)]
 fn sum_error(a: f64, b: f64, sum: f64) -> f64 {
     let part = sum - a;
@@ -114,21 +136,6 @@ fn fma32_rounded(a: f32, b: f32, c: f32, round: Round) -> f32 {
 fn zero_sum(a: f64, b: f64, round: Round) -> f64 {
     let negative = a != 0.0 || a.is_sign_negative() || b.is_sign_negative();
     if round == Round::Down && negative { -0.0 } else { a + b }
-}
-
-/// Rounds the exact `value + error` to 64 bits.
-fn directed(value: f64, error: f64, round: Round) -> f64 {
-    if error == 0.0 || error.is_nan() || !value.is_finite() {
-        return value;
-    }
-    match round {
-        Round::Nearest => value,
-        Round::Down if error < 0.0 => value.next_down(),
-        Round::Up if error > 0.0 => value.next_up(),
-        Round::Zero if value > 0.0 && error < 0.0 => value.next_down(),
-        Round::Zero if value < 0.0 && error > 0.0 => value.next_up(),
-        _ => value,
-    }
 }
 
 /// A 32-bit operation with the modifiers `.ftz` and `.sat` applied.
@@ -167,12 +174,8 @@ fn sum(cx: &Cx<'_, '_>, sign: f64) -> Result<Code, Bad> {
             let sign = sign as f32;
             shaped2(cx, move |a, b| fma32_rounded(sign, b, a, round))
         }
-        (_, Round::Nearest, _) => binary(cx, Ty::F64, move |a: f64, b: f64| a + sign * b),
-        _ => binary(cx, Ty::F64, move |a: f64, b: f64| {
-            let b = sign * b;
-            let sum = a + b;
-            if sum == 0.0 { zero_sum(a, b, round) } else { directed(sum, sum_error(a, b, sum), round) }
-        }),
+        (_, Round::Nearest, _) => binary(cx, Ty::F64, move |a: f64, b: f64| or_nan(a + sign * b, b)),
+        _ => binary(cx, Ty::F64, move |a: f64, b: f64| or_nan(exact::fma(a, 1.0, sign * b, round), b)),
     }
 }
 
@@ -180,13 +183,13 @@ fn sum(cx: &Cx<'_, '_>, sign: f64) -> Result<Code, Bad> {
 pub(super) fn mul(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let round = Round::of(cx);
     match (cx.ty()?, round) {
-        (Ty::F32, Round::Nearest) => shaped2(cx, |a, b| a * b),
-        (Ty::F32, _) => shaped2(cx, move |a, b| narrow(f64::from(a) * f64::from(b), round)),
+        (Ty::F32, Round::Nearest) if !cx.has("ftz") => shaped2(cx, |a, b| a * b),
+        (Ty::F32, _) => {
+            let ftz = cx.has("ftz");
+            shaped2(cx, move |a, b| narrow_flushed(f64::from(a) * f64::from(b), round, ftz))
+        }
         (_, Round::Nearest) => binary(cx, Ty::F64, |a: f64, b: f64| a * b),
-        _ => binary(cx, Ty::F64, move |a: f64, b: f64| {
-            let product = a * b;
-            directed(product, a.mul_add(b, -product), round)
-        }),
+        _ => binary(cx, Ty::F64, move |a: f64, b: f64| exact::mul(a, b, round)),
     }
 }
 
@@ -207,15 +210,12 @@ pub(super) fn fma(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
                 if sat { saturate(value) } else { canonical(value) }
             })
         }
-        (Ty::F64, Round::Nearest) => ternary(cx, ty, f64::mul_add),
-        (Ty::F64, _) => ternary(cx, ty, move |a: f64, b: f64, c: f64| {
-            // Error of the product and of the sum; their sum's sign is that of what was lost, but for rare ties.
-            let value = a.mul_add(b, c);
-            let product = a * b;
-            let low = a.mul_add(b, -product);
-            let error = (product - value) + c + low;
-            directed(value, error, round)
-        }),
+        (Ty::F64, Round::Nearest) => {
+            ternary(cx, ty, |a: f64, b: f64, c: f64| or_nan(or_nan(a.mul_add(b, c), c), b))
+        }
+        (Ty::F64, _) => {
+            ternary(cx, ty, move |a: f64, b: f64, c: f64| or_nan(or_nan(exact::fma(a, b, c, round), c), b))
+        }
         _ => super::half::fma(cx),
     }
 }
@@ -224,6 +224,15 @@ pub(super) fn fma(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
 pub(super) fn div(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let round = Round::of(cx);
     match (cx.ty()?, round) {
+        // For divisors that large the approximation's reciprocal is zero.
+        (Ty::F32, Round::Nearest) if cx.has("approx") => {
+            shaped2(
+                cx,
+                |a, b| {
+                    if b.is_finite() && b.abs() > 2f32.powi(126) { a * 0f32.copysign(b) } else { a / b }
+                },
+            )
+        }
         (Ty::F32, Round::Nearest) => shaped2(cx, |a, b| a / b),
         (Ty::F32, _) => shaped2(cx, move |a, b| {
             let (a, b) = (f64::from(a), f64::from(b));
@@ -232,11 +241,7 @@ pub(super) fn div(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
             narrow(to_odd(quotient, if b < 0.0 { -residual } else { residual }), round)
         }),
         (_, Round::Nearest) => binary(cx, Ty::F64, |a: f64, b: f64| a / b),
-        _ => binary(cx, Ty::F64, move |a: f64, b: f64| {
-            let quotient = a / b;
-            let residual = (-quotient).mul_add(b, a);
-            directed(quotient, if b < 0.0 { -residual } else { residual }, round)
-        }),
+        _ => binary(cx, Ty::F64, move |a: f64, b: f64| exact::div(a, b, round)),
     }
 }
 
@@ -246,7 +251,10 @@ fn upper_half(cx: &Cx<'_, '_>, f: fn(f64) -> f64) -> Result<Code, Bad> {
         let value = f64::from_bits(value.to_bits() >> 32 << 32);
         if value.is_subnormal() { value * 0.0 } else { value }
     };
-    unary(cx, Ty::F64, move |a: f64| kept(f(kept(a))))
+    unary(cx, Ty::F64, move |a: f64| {
+        let value = f(kept(a));
+        if value.is_nan() { f64::from_bits(0x7fff_ffff << 32) } else { kept(value) }
+    })
 }
 
 /// `rcp`
@@ -257,17 +265,16 @@ pub(super) fn rcp(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let round = Round::of(cx);
     match cx.ty()? {
         Ty::F32 if round == Round::Nearest => shaped1(cx, |a| 1.0 / a),
-        Ty::F32 => shaped1(cx, move |a| {
-            let a = f64::from(a);
-            let quotient = 1.0 / a;
-            let residual = (-quotient).mul_add(a, 1.0);
-            narrow(to_odd(quotient, if a < 0.0 { -residual } else { residual }), round)
-        }),
-        _ => unary(cx, Ty::F64, move |a: f64| {
-            let quotient = 1.0 / a;
-            let residual = (-quotient).mul_add(a, 1.0);
-            directed(quotient, if a < 0.0 { -residual } else { residual }, round)
-        }),
+        Ty::F32 => {
+            let ftz = cx.has("ftz");
+            shaped1(cx, move |a| {
+                let a = f64::from(a);
+                let quotient = 1.0 / a;
+                let residual = (-quotient).mul_add(a, 1.0);
+                narrow_flushed(to_odd(quotient, if a < 0.0 { -residual } else { residual }), round, ftz)
+            })
+        }
+        _ => unary(cx, Ty::F64, move |a: f64| exact::div(1.0, a, round)),
     }
 }
 
@@ -281,10 +288,8 @@ pub(super) fn sqrt(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
             let root = a.sqrt();
             narrow(to_odd(root, (-root).mul_add(root, a)), round)
         }),
-        _ => unary(cx, Ty::F64, move |a: f64| {
-            let root = a.sqrt();
-            directed(root, (-root).mul_add(root, a), round)
-        }),
+        _ if round == Round::Nearest => unary(cx, Ty::F64, f64::sqrt),
+        _ => unary(cx, Ty::F64, move |a: f64| exact::sqrt(a, round)),
     }
 }
 
@@ -333,25 +338,25 @@ pub(super) fn tanh(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
 /// `abs`
 pub(super) fn abs(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     match cx.ty()? {
-        Ty::F32 if cx.has("ftz") => unary(cx, Ty::F32, |a: f32| flush(a).abs()),
-        Ty::F32 => unary(cx, Ty::F32, f32::abs),
-        _ => unary(cx, Ty::F64, f64::abs),
+        Ty::F32 if cx.has("ftz") => unary(cx, Ty::F32, |a: f32| canonical(flush(a).abs())),
+        Ty::F32 => unary(cx, Ty::F32, |a: f32| canonical(a.abs())),
+        _ => unary(cx, Ty::F64, |a: f64| if a.is_nan() { quiet(a) } else { a.abs() }),
     }
 }
 
 /// `neg`
 pub(super) fn neg(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     match cx.ty()? {
-        Ty::F32 if cx.has("ftz") => unary(cx, Ty::F32, |a: f32| -flush(a)),
-        Ty::F32 => unary(cx, Ty::F32, |a: f32| -a),
-        _ => unary(cx, Ty::F64, |a: f64| -a),
+        Ty::F32 if cx.has("ftz") => unary(cx, Ty::F32, |a: f32| canonical(-flush(a))),
+        Ty::F32 => unary(cx, Ty::F32, |a: f32| canonical(-a)),
+        _ => unary(cx, Ty::F64, |a: f64| if a.is_nan() { quiet(a) } else { -a }),
     }
 }
 
 /// The smaller or larger; zeros are ordered, and a number wins over NaN unless `.NaN` is there.
 pub(super) fn extreme(a: f64, b: f64, max: bool, nan: bool) -> f64 {
     match (a.is_nan(), b.is_nan()) {
-        (true, true) => f64::NAN,
+        (true, true) => quiet(b),
         (true, _) | (_, true) if nan => f64::NAN,
         (true, false) => b,
         (false, true) => a,
@@ -405,9 +410,9 @@ pub(super) fn testp(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
             Some("infinite") => |a, _| a.is_infinite(),
             Some("number") => |a, _| !a.is_nan(),
             Some("notanumber") => |a, _| a.is_nan(),
-            Some("normal") => |a, subnormal| a.is_finite() && !subnormal && a != 0.0,
-            // Zeros count as subnormal.
-            Some("subnormal") => |a, subnormal| subnormal || a == 0.0,
+            // Zeros count as normal.
+            Some("normal") => |a, subnormal| a.is_finite() && !subnormal,
+            Some("subnormal") => |_, subnormal| subnormal,
             _ => return cx.refuse(),
         };
     Ok(compute(move |regs, mask| {

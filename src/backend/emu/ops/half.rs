@@ -103,18 +103,24 @@ fn flush_brain(bits: u16) -> u16 {
     if bits & 0x7f80 == 0 { bits & 0x8000 } else { bits }
 }
 
+/// A result that would be below the least normal number, were it rounded to so many bits and an exponent without bounds, becomes
+/// zero.
+fn flushed(value: f64, least: f64, bits: i32) -> f64 {
+    if value.abs() < least * (1.0 - 2f64.powi(-bits - 1)) { 0f64.copysign(value) } else { value }
+}
+
 /// The format of a type where operands and results are flushed.
 fn flushing(ty: Ty) -> Option<Format> {
     let format = format(ty)?;
     Some(match ty {
         Ty::F16 | Ty::F16x2 => Format {
             read: |bits| f64::from(to_f32(flush_half(bits))),
-            write: |value| flush_half(from_f64(value, Round::Nearest)),
+            write: |value| from_f64(flushed(value, 2f64.powi(-14), 11), Round::Nearest),
             ..format
         },
         _ => Format {
             read: |bits| f64::from(f32::from_bits(u32::from(flush_brain(bits)) << 16)),
-            write: |value| flush_brain(bf16_from_f64(value, Round::Nearest)),
+            write: |value| bf16_from_f64(flushed(value, 2f64.powi(-126), 8), Round::Nearest),
             ..format
         },
     })
@@ -137,7 +143,7 @@ fn finish(cx: &Cx<'_, '_>) -> impl Fn(f64) -> f64 + Send + Sync + use<> {
     move |value| {
         if sat {
             if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) + 0.0 }
-        } else if relu && value < 0.0 {
+        } else if relu && value <= 0.0 {
             0.0
         } else {
             value
@@ -215,26 +221,31 @@ pub(super) fn fma(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     Ok(lanewise3(d, a, b, c, move |a, b, c| format.map([a, b, c], |[a, b, c]| finish(exact_sum(a * b, c)))))
 }
 
-fn sign(cx: &Cx<'_, '_>, f: fn(u64, u64) -> u64) -> Result<Code, Bad> {
+fn sign(cx: &Cx<'_, '_>, f: fn(u16) -> u16) -> Result<Code, Bad> {
     let (ty, format) = with_format(cx)?;
     let (d, a) = (cx.dst(0)?, cx.src(1, ty)?);
-    let (signs, all) = if format.pairs { (0x8000_8000, 0xffff_ffff) } else { (0x8000, 0xffff) };
     let ftz = cx.has("ftz");
-    Ok(lanewise1(d, a, move |a| {
-        let flushed = |shift: u32| u64::from(flush_half((a >> shift) as u16)) << shift;
-        let a = if ftz { flushed(0) | flushed(16) } else { a };
-        f(a, signs) & all
-    }))
+    let infinity = if matches!(ty, Ty::F16 | Ty::F16x2) { 0x7c00 } else { 0x7f80 };
+    let part = move |bits: u16| {
+        let bits = f(if ftz { flush_half(bits) } else { bits });
+        u64::from(if bits & 0x7fff > infinity { 0x7fff } else { bits })
+    };
+    let pairs = format.pairs;
+    Ok(lanewise1(
+        d,
+        a,
+        move |a| if pairs { part(a as u16) | part((a >> 16) as u16) << 16 } else { part(a as u16) },
+    ))
 }
 
 /// `abs`
 pub(super) fn abs(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
-    sign(cx, |a, signs| a & !signs)
+    sign(cx, |a| a & 0x7fff)
 }
 
 /// `neg`
 pub(super) fn neg(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
-    sign(cx, |a, signs| a ^ signs)
+    sign(cx, |a| a ^ 0x8000)
 }
 
 /// A function of one value: `ex2`, `tanh`.

@@ -1,4 +1,4 @@
-//! Integer arithmetic. Division by zero gives all ones, and the remainder the dividend, as the hardware does.
+//! Integer arithmetic. Division by zero and its remainder give all ones, as the hardware does.
 
 use super::super::decode::{Bad, Cx};
 use super::super::image::Code;
@@ -133,7 +133,7 @@ pub(super) fn div(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
 /// `rem`
 pub(super) fn rem(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let ty = cx.ty()?;
-    with_int!(cx, ty, T => binary(cx, ty, |a: T, b: T| if b == 0 { a } else { a.wrapping_rem(b) }))
+    with_int!(cx, ty, T => binary(cx, ty, |a: T, b: T| if b == 0 { !0 } else { a.wrapping_rem(b) }))
 }
 
 /// `abs`

@@ -11,6 +11,7 @@ mod compare;
 mod control;
 mod convert;
 mod eight;
+mod exact;
 mod float;
 mod half;
 mod integer;
