@@ -39,10 +39,21 @@ fn sums_and_products_wrap_or_saturate() {
 #[test]
 fn division_by_zero_and_overflow_have_the_hardwares_results() {
     assert_eq!(op32("div.u32 %r0, %r1, %r2;", 7, 0, 0), u32::MAX);
-    assert_eq!(op32("rem.u32 %r0, %r1, %r2;", 7, 0, 0), 7);
+    assert_eq!(op32("rem.u32 %r0, %r1, %r2;", 7, 0, 0), u32::MAX);
     assert_eq!(op32("div.s32 %r0, %r1, %r2;", MIN, u32::MAX, 0), MIN);
     assert_eq!(op32("rem.s32 %r0, %r1, %r2;", (-7i32) as u32, 3, 0), (-1i32) as u32);
     assert_eq!(op64("div.s64 %rd0, %rd1, %rd2;", (-7i64) as u64, 2, 0), (-3i64) as u64);
+}
+
+#[test]
+fn long_fields_and_lost_bits_have_the_hardwares_results() {
+    assert_eq!(op32("fns.b32 %r0, %r1, %r2, %r3;", u32::MAX, 3, MIN), 0);
+    let field = |start| {
+        eval(&format!("mov.b32 %r1, {start};\nmov.b64 %rd1, -1;"), "bfe.u64 %rd0, %rd1, %r1, 8;", "%rd0")
+    };
+    // Of a word's field the start has 8 bits, of a longer one it has all.
+    assert_eq!((field(60), field(256)), (0xf, 0));
+    assert_eq!(op32("bfe.u32 %r0, %r1, %r2, 8;", u32::MAX, 256, 0), 0xff);
 }
 
 #[test]
