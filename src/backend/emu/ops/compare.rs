@@ -6,7 +6,8 @@ use super::super::decode::{Bad, Cx};
 use super::super::image::Code;
 use super::super::regs::{PredDst, PredSrc, Regs, Src, Word, bits};
 use super::super::types::{Ty, low};
-use super::half::to_f32;
+use super::float::flush;
+use super::half::format_of;
 use super::{compute, with_int};
 use crate::ptx::ast::Operand;
 
@@ -70,23 +71,6 @@ fn ordered<T: Word + PartialOrd>(a: Src, b: Src, how: Accepts) -> Compare {
     }
 }
 
-fn flushed(value: f32) -> f32 {
-    if value.is_subnormal() { 0.0 } else { value }
-}
-
-/// Of a 16-bit float, what is compared.
-fn half(ty: Ty, ftz: bool) -> impl Fn(u64) -> f32 + Send + Sync + Copy {
-    move |bits| {
-        let value = if matches!(ty, Ty::F16 | Ty::F16x2) {
-            to_f32(bits as u16)
-        } else {
-            f32::from_bits((bits as u32) << 16)
-        };
-        // Numbers below the smallest normal one of `f16` are normal in `f32`.
-        if ftz && value.abs() < 6.103_515_6e-5 { 0.0 } else { value }
-    }
-}
-
 /// The comparison of operands `at` and `at + 1`.
 fn comparison(cx: &Cx<'_, '_>, at: usize, ty: Ty) -> Result<Compare, Bad> {
     const NAMES: [&str; 18] = [
@@ -96,17 +80,25 @@ fn comparison(cx: &Cx<'_, '_>, at: usize, ty: Ty) -> Result<Compare, Bad> {
     let how = cx.one_of(&NAMES).and_then(|name| accepts(name, !ty.is_int()));
     let Some(how) = how else { return cx.refuse() };
     let (a, b) = (cx.src(at, ty)?, cx.src(at + 1, ty)?);
-    fn by(a: Src, b: Src, how: Accepts, value: impl Fn(u64) -> f32 + Send + Sync + 'static) -> Compare {
+    fn by<T: PartialOrd>(
+        a: Src,
+        b: Src,
+        how: Accepts,
+        value: impl Fn(u64) -> T + Send + Sync + 'static,
+    ) -> Compare {
         Box::new(move |regs| {
             let (a, b) = (regs.get(a), regs.get(b));
             bits(|lane| how.holds(value(a[lane]).partial_cmp(&value(b[lane]))))
         })
     }
     match ty {
-        Ty::F32 if cx.has("ftz") => Ok(by(a, b, how, |v| flushed(f32::from_bits(v as u32)))),
+        Ty::F32 if cx.has("ftz") => Ok(by(a, b, how, |v| flush(f32::from_bits(v as u32)))),
         Ty::F32 => Ok(ordered::<f32>(a, b, how)),
         Ty::F64 => Ok(ordered::<f64>(a, b, how)),
-        Ty::F16 | Ty::Bf16 => Ok(by(a, b, how, half(ty, cx.has("ftz")))),
+        Ty::F16 | Ty::Bf16 => {
+            let read = format_of(cx, ty)?.read;
+            Ok(by(a, b, how, move |v| read(v as u16)))
+        }
         _ => compare_int(cx, ty, a, b, how),
     }
 }
@@ -170,12 +162,12 @@ fn halves(cx: &Cx<'_, '_>, ty: Ty) -> Result<impl Fn(&Regs<'_>) -> [u32; 2] + Se
     let Some(how) = how else { return cx.refuse() };
     let (a, b) = (cx.src(1, ty)?, cx.src(2, ty)?);
     let combine = Combine::read(cx, 3)?;
-    let value = half(ty, cx.has("ftz"));
+    let read = format_of(cx, ty)?.read;
     Ok(move |regs: &Regs<'_>| {
         let (a, b) = (regs.get(a), regs.get(b));
         [0u32, 16].map(|shift| {
-            let holds =
-                |lane: usize| how.holds(value(a[lane] >> shift).partial_cmp(&value(b[lane] >> shift)));
+            let value = |word: u64| read((word >> shift) as u16);
+            let holds = |lane: usize| how.holds(value(a[lane]).partial_cmp(&value(b[lane])));
             combine.apply(regs, bits(holds))
         })
     })
@@ -255,7 +247,7 @@ pub(super) fn slct(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
         regs.set(d, mask, |lane| {
             let first = if float {
                 let value = f32::from_bits(c[lane] as u32);
-                (if ftz { flushed(value) } else { value }) >= 0.0
+                (if ftz { flush(value) } else { value }) >= 0.0
             } else {
                 (c[lane] as u32).cast_signed() >= 0
             };

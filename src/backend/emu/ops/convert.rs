@@ -3,9 +3,9 @@
 use super::super::decode::{Bad, Cx};
 use super::super::image::Code;
 use super::super::types::{Ty, extend, low};
-use super::float::{Round, flush, narrow, to_odd};
+use super::float::{Round, clipped, flush, narrow, to_odd};
 use super::half::{bf16_from_f64, from_f64, to_f32};
-use super::{eight, lanewise1, lanewise2, lanewise3};
+use super::{eight, exact, lanewise1, lanewise2, lanewise3};
 
 /// Reads a value as an exact number.
 #[derive(Clone, Copy)]
@@ -83,25 +83,16 @@ fn integral_round(cx: &Cx<'_, '_>) -> Option<Round> {
 
 /// An integer as the 64-bit float whose further rounding is right, and exactly where it fits.
 fn integer_to_f64(value: i128, round: Round, narrower: bool) -> f64 {
+    if !narrower {
+        return exact::integer(value, round);
+    }
     let near = value as f64;
-    let error = value - near as i128;
-    if narrower {
-        return to_odd(near, error as f64);
-    }
-    match round {
-        Round::Down if error < 0 => near.next_down(),
-        Round::Up if error > 0 => near.next_up(),
-        Round::Zero if value > 0 && error < 0 => near.next_down(),
-        Round::Zero if value < 0 && error > 0 => near.next_up(),
-        _ => near,
-    }
+    to_odd(near, (value - near as i128) as f64)
 }
 
 /// Writes a float in the destination's format.
 fn write_float(value: f64, ty: Ty, round: Round, shape: Shape) -> u64 {
-    let value =
-        if shape.sat { if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) + 0.0 } } else { value };
-    let value = if shape.relu && value <= 0.0 { 0.0 } else { value };
+    let value = clipped(value, shape.sat, shape.relu);
     match ty {
         Ty::F16 => shape.finite(u64::from(from_f64(value, round)), 0x8000, 0x7c00, 0x7bff),
         Ty::Bf16 => shape.finite(u64::from(bf16_from_f64(value, round)), 0x8000, 0x7f80, 0x7f7f),

@@ -4,7 +4,7 @@
 use super::super::decode::{Bad, Cx};
 use super::super::image::Code;
 use super::super::types::Ty;
-use super::float::Round;
+use super::float::{Round, clipped};
 use super::half::{from_f64, to_f32};
 use super::{lanewise1, lanewise2};
 
@@ -65,30 +65,24 @@ impl Eight {
     }
 }
 
-/// Negative values become zero.
-fn clip(value: f64, relu: bool) -> f64 {
-    if relu && value <= 0.0 { 0.0 } else { value }
-}
-
 /// `cvt` to or from these formats.
 pub(super) fn cvt(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let (to, ty, relu) = (cx.ty_at(0)?, cx.ty_at(1)?, cx.has("relu"));
+    let clip = move |value| clipped(value, false, relu);
     match (eight(to), eight(ty)) {
         (Some(format), None) if ty == Ty::F32 => {
             let (d, a, b) = (cx.dst(0)?, cx.src(1, ty)?, cx.src(2, ty)?);
-            let part =
-                move |bits: u64| u64::from(format.write(clip(f64::from(f32::from_bits(bits as u32)), relu)));
+            let part = move |bits: u64| u64::from(format.write(clip(f64::from(f32::from_bits(bits as u32)))));
             Ok(lanewise2(d, a, b, move |a, b| part(a) << 8 | part(b)))
         }
         (Some(format), None) if ty == Ty::F16x2 => {
             let (d, a) = (cx.dst(0)?, cx.src(1, ty)?);
-            let part = move |bits: u64| u64::from(format.write(clip(f64::from(to_f32(bits as u16)), relu)));
+            let part = move |bits: u64| u64::from(format.write(clip(f64::from(to_f32(bits as u16)))));
             Ok(lanewise1(d, a, move |a| part(a >> 16) << 8 | part(a)))
         }
         (None, Some(format)) if to == Ty::F16x2 => {
             let (d, a) = (cx.dst(0)?, cx.src(1, ty)?);
-            let part =
-                move |code: u64| u64::from(from_f64(clip(format.read(code as u8), relu), Round::Nearest));
+            let part = move |code: u64| u64::from(from_f64(clip(format.read(code as u8)), Round::Nearest));
             Ok(lanewise1(d, a, move |a| part(a >> 8) << 16 | part(a)))
         }
         _ => cx.refuse(),

@@ -56,25 +56,14 @@ impl Number {
             }
             _ => (0, false, true),
         };
-        let up = match round {
-            Round::Nearest => half && (rest || kept & 1 != 0),
-            Round::Zero => false,
-            Round::Down => negative && (half || rest),
-            Round::Up => !negative && (half || rest),
-        };
+        let up = round.is_up(negative, kept & 1 != 0, half, rest);
         let mut kept = kept as u64 + u64::from(up);
         if kept >> BITS != 0 {
             kept >>= 1;
             last += 1;
         }
         if last > MOST {
-            let to_infinity = match round {
-                Round::Nearest => true,
-                Round::Zero => false,
-                Round::Down => negative,
-                Round::Up => !negative,
-            };
-            return signed(f64::INFINITY.to_bits() - u64::from(!to_infinity));
+            return signed(f64::INFINITY.to_bits() - u64::from(!round.is_to_infinity(negative)));
         }
         if kept >> (BITS - 1) == 0 {
             return signed(kept);
@@ -110,6 +99,12 @@ impl Number {
         };
         (mantissa != 0).then_some(Self { mantissa, more, ..large })
     }
+}
+
+/// An integer.
+pub(super) fn integer(value: i128, round: Round) -> f64 {
+    let (negative, mantissa) = (value < 0, value.unsigned_abs());
+    Number { negative, mantissa, exponent: 0, more: false }.round(round)
 }
 
 /// `a * b + c`

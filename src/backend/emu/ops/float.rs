@@ -25,6 +25,27 @@ impl Round {
             _ => Self::Nearest,
         }
     }
+
+    /// Whether a magnitude that was cut off goes up by one: `odd` is its last bit, `half` the first one that was lost, and `rest`
+    /// whether any other was.
+    pub(super) fn is_up(self, negative: bool, odd: bool, half: bool, rest: bool) -> bool {
+        match self {
+            Self::Nearest => half && (rest || odd),
+            Self::Zero => false,
+            Self::Down => negative && (half || rest),
+            Self::Up => !negative && (half || rest),
+        }
+    }
+
+    /// Whether what is beyond the largest number becomes infinity.
+    pub(super) fn is_to_infinity(self, negative: bool) -> bool {
+        match self {
+            Self::Nearest => true,
+            Self::Zero => false,
+            Self::Down => negative,
+            Self::Up => !negative,
+        }
+    }
 }
 
 /// The NaN that 32-bit arithmetic gives.
@@ -55,6 +76,25 @@ pub(super) fn flush(value: f32) -> f32 {
 #[inline(always)]
 fn saturate(value: f32) -> f32 {
     if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) + 0.0 }
+}
+
+/// `.sat` and `.relu` of what is computed wider: both come after the rounding but are exact before it as well.
+#[inline(always)]
+pub(super) fn clipped(value: f64, sat: bool, relu: bool) -> f64 {
+    if sat {
+        if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) + 0.0 }
+    } else if relu && value <= 0.0 {
+        0.0
+    } else {
+        value
+    }
+}
+
+/// `a / b` for rounding once more.
+fn quotient(a: f64, b: f64) -> f64 {
+    let quotient = a / b;
+    let residual = (-quotient).mul_add(b, a);
+    to_odd(quotient, if b < 0.0 { -residual } else { residual })
 }
 
 /// A value between two 64-bit floats as the one of them whose last bit is set, so that rounding it once more is right
@@ -225,21 +265,12 @@ pub(super) fn div(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let round = Round::of(cx);
     match (cx.ty()?, round) {
         // For divisors that large the approximation's reciprocal is zero.
-        (Ty::F32, Round::Nearest) if cx.has("approx") => {
-            shaped2(
-                cx,
-                |a, b| {
-                    if b.is_finite() && b.abs() > 2f32.powi(126) { a * 0f32.copysign(b) } else { a / b }
-                },
-            )
-        }
-        (Ty::F32, Round::Nearest) => shaped2(cx, |a, b| a / b),
-        (Ty::F32, _) => shaped2(cx, move |a, b| {
-            let (a, b) = (f64::from(a), f64::from(b));
-            let quotient = a / b;
-            let residual = (-quotient).mul_add(b, a);
-            narrow(to_odd(quotient, if b < 0.0 { -residual } else { residual }), round)
+        (Ty::F32, Round::Nearest) if cx.has("approx") => shaped2(cx, |a, b| {
+            let is_large = b.is_finite() && b.abs() > 2f32.powi(126);
+            if is_large { a * 0f32.copysign(b) } else { a / b }
         }),
+        (Ty::F32, Round::Nearest) => shaped2(cx, |a, b| a / b),
+        (Ty::F32, _) => shaped2(cx, move |a, b| narrow(quotient(a.into(), b.into()), round)),
         (_, Round::Nearest) => binary(cx, Ty::F64, |a: f64, b: f64| a / b),
         _ => binary(cx, Ty::F64, move |a: f64, b: f64| exact::div(a, b, round)),
     }
@@ -267,13 +298,9 @@ pub(super) fn rcp(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
         Ty::F32 if round == Round::Nearest => shaped1(cx, |a| 1.0 / a),
         Ty::F32 => {
             let ftz = cx.has("ftz");
-            shaped1(cx, move |a| {
-                let a = f64::from(a);
-                let quotient = 1.0 / a;
-                let residual = (-quotient).mul_add(a, 1.0);
-                narrow_flushed(to_odd(quotient, if a < 0.0 { -residual } else { residual }), round, ftz)
-            })
+            shaped1(cx, move |a| narrow_flushed(quotient(1.0, a.into()), round, ftz))
         }
+        _ if round == Round::Nearest => unary(cx, Ty::F64, |a: f64| 1.0 / a),
         _ => unary(cx, Ty::F64, move |a: f64| exact::div(1.0, a, round)),
     }
 }

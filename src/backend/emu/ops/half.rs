@@ -3,7 +3,7 @@
 use super::super::decode::{Bad, Cx};
 use super::super::image::Code;
 use super::super::types::Ty;
-use super::float::{Round, extreme, to_odd};
+use super::float::{Round, clipped, extreme, to_odd};
 use super::{lanewise1, lanewise2, lanewise3};
 
 /// An `f16` as `f32`, exactly.
@@ -38,24 +38,13 @@ fn round_to(value: f64, round: Round, exponent: u32, fraction: u32) -> u16 {
     let kept = significand >> drop;
     let lost = significand & ((1u64 << drop) - 1);
     let half = 1u64 << (drop - 1);
-    let up = match round {
-        Round::Nearest => lost > half || lost == half && kept & 1 != 0,
-        Round::Zero => false,
-        Round::Down => sign == 1 && lost != 0,
-        Round::Up => sign == 0 && lost != 0,
-    };
+    let up = round.is_up(sign == 1, kept & 1 != 0, lost & half != 0, lost & (half - 1) != 0);
     let kept = kept + u64::from(up);
     // The hidden bit carries into the exponent by itself.
     let base = if own < 1 { 0 } else { (own.cast_unsigned() - 1) << fraction };
     let magnitude = base + kept;
     if magnitude >= top << fraction {
-        let to_infinity = match round {
-            Round::Nearest => true,
-            Round::Zero => false,
-            Round::Down => sign == 1,
-            Round::Up => sign == 0,
-        };
-        return signed(if to_infinity { top << fraction } else { (top << fraction) - 1 });
+        return signed((top << fraction) - u64::from(!round.is_to_infinity(sign == 1)));
     }
     signed(magnitude)
 }
@@ -127,34 +116,33 @@ fn flushing(ty: Ty) -> Option<Format> {
 }
 
 impl Format {
+    /// Puts the elements of a word together, from what a function gives for the lowest bit of each.
+    fn each(self, part: impl Fn(u32) -> u16) -> u64 {
+        let part = |shift| u64::from(part(shift));
+        if self.pairs { part(0) | part(16) << 16 } else { part(0) }
+    }
+
     /// Applies a function to each element.
     pub(in super::super) fn map(self, words: [u64; 3], f: impl Fn([f64; 3]) -> f64) -> u64 {
-        let part = |shift: u32| {
-            let values = words.map(|word| (self.read)((word >> shift) as u16));
-            u64::from((self.write)(f(values)))
-        };
-        if self.pairs { part(0) | part(16) << 16 } else { part(0) }
+        self.each(|shift| (self.write)(f(words.map(|word| (self.read)((word >> shift) as u16)))))
     }
 }
 
-/// `.sat` and `.relu`, which come after the rounding but are exact before it as well.
+/// Applies `.sat` and `.relu`.
 fn finish(cx: &Cx<'_, '_>) -> impl Fn(f64) -> f64 + Send + Sync + use<> {
     let (sat, relu) = (cx.has("sat"), cx.has("relu"));
-    move |value| {
-        if sat {
-            if value.is_nan() { 0.0 } else { value.clamp(0.0, 1.0) + 0.0 }
-        } else if relu && value <= 0.0 {
-            0.0
-        } else {
-            value
-        }
-    }
+    move |value| clipped(value, sat, relu)
 }
 
 fn with_format(cx: &Cx<'_, '_>) -> Result<(Ty, Format), Bad> {
     let ty = cx.ty()?;
+    Ok((ty, format_of(cx, ty)?))
+}
+
+/// The format of operands of a type, flushed if the instruction says so.
+pub(super) fn format_of(cx: &Cx<'_, '_>, ty: Ty) -> Result<Format, Bad> {
     match if cx.has("ftz") { flushing(ty) } else { format(ty) } {
-        Some(format) => Ok((ty, format)),
+        Some(format) => Ok(format),
         None => cx.refuse(),
     }
 }
@@ -228,14 +216,9 @@ fn sign(cx: &Cx<'_, '_>, f: fn(u16) -> u16) -> Result<Code, Bad> {
     let infinity = if matches!(ty, Ty::F16 | Ty::F16x2) { 0x7c00 } else { 0x7f80 };
     let part = move |bits: u16| {
         let bits = f(if ftz { flush_half(bits) } else { bits });
-        u64::from(if bits & 0x7fff > infinity { 0x7fff } else { bits })
+        if bits & 0x7fff > infinity { 0x7fff } else { bits }
     };
-    let pairs = format.pairs;
-    Ok(lanewise1(
-        d,
-        a,
-        move |a| if pairs { part(a as u16) | part((a >> 16) as u16) << 16 } else { part(a as u16) },
-    ))
+    Ok(lanewise1(d, a, move |a| format.each(|shift| part((a >> shift) as u16))))
 }
 
 /// `abs`
