@@ -66,8 +66,8 @@ enum Outcome {
     Now(Word),
     /// They have to speak up.
     Loud,
-    /// That has to be asked for each.
-    ByWord,
+    /// That has to be asked for each. With it, what a store stands for, where that is the same for all.
+    ByWord(Option<u16>),
 }
 
 /// One record on its way through the words it touches.
@@ -236,10 +236,10 @@ impl Quiet {
             match self.take(pass, was, run.count(), bytes) {
                 Outcome::Now(word) => page.set(run, word),
                 Outcome::Loud => self.loud.extend(run.words(base)),
-                Outcome::ByWord => {
+                Outcome::ByWord(before) => {
                     page.expand(run);
                     for one in run.each() {
-                        match self.take_one(pass, was, base + one.start(), bytes) {
+                        match self.take_one(pass, was, base + one.start(), bytes, before) {
                             Some(word) => page.set(one, word),
                             None => self.loud.extend(one.words(base)),
                         }
@@ -256,7 +256,14 @@ impl Quiet {
     }
 
     /// The same of one word, where that has to be asked for each; `None` if it has to speak up.
-    fn take_one(&mut self, pass: &mut Pass<'_>, was: Word, word: u64, bytes: u16) -> Option<Word> {
+    fn take_one(
+        &mut self,
+        pass: &mut Pass<'_>,
+        was: Word,
+        word: u64,
+        bytes: u16,
+        before: Option<u16>,
+    ) -> Option<Word> {
         if !pass.writes() {
             let ordered = self.writer_is_before(pass, was.writer, word);
             return ordered.then(|| self.add_reader(pass, was, 1, bytes));
@@ -268,8 +275,7 @@ impl Quiet {
         {
             return None;
         }
-        let store = Store { writer, state, reads };
-        let before = self.before(pass, store).unwrap_or_else(|| self.before_at(pass, store, word));
+        let before = before.unwrap_or_else(|| self.before_at(pass, Store { writer, state, reads }, word));
         Some(self.set_writer(pass, was, 1, bytes | before))
     }
 
@@ -278,7 +284,7 @@ impl Quiet {
         if was.state & WRITTEN & bytes != 0 {
             match self.writer_order(pass, was.writer) {
                 Order::All => {}
-                Order::ByWord => return Outcome::ByWord,
+                Order::ByWord => return Outcome::ByWord(None),
                 Order::Open => return Outcome::Loud,
             }
         }
@@ -335,7 +341,7 @@ impl Quiet {
             Some(before) if order == Order::All => {
                 Outcome::Now(self.set_writer(pass, was, count, bytes | before))
             }
-            _ => Outcome::ByWord,
+            before => Outcome::ByWord(before),
         }
     }
 
