@@ -111,6 +111,11 @@ impl Diagnostic {
         Self { severity: Severity::Warning, ..Self::error(message) }
     }
 
+    /// A message that only tells.
+    pub fn remark(message: impl Into<String>) -> Self {
+        Self { severity: Severity::Note, ..Self::error(message) }
+    }
+
     /// Adds the place that the message is about.
     #[must_use]
     pub fn at(mut self, file: &SourceFile, span: Span, text: impl Into<String>) -> Self {

@@ -1,6 +1,6 @@
 //! What would make a report say more.
 
-use crate::diag::{Diagnostic, Place, Severity};
+use crate::diag::{Diagnostic, Place};
 use crate::explain::Explained;
 
 /// Files that one note names.
@@ -24,17 +24,16 @@ pub(super) fn sources(findings: &[Explained]) -> Vec<Diagnostic> {
     let mut notes = Vec::new();
     if !bare.is_empty() {
         let message = format!("no source lines are known for accesses of {}", listed(&bare));
-        notes.push(note(message).help("`nvcc -lineinfo` puts them into the PTX"));
+        notes.push(Diagnostic::remark(message).help("`nvcc -lineinfo` puts them into the PTX"));
     }
     if !lost.is_empty() {
         let message = format!("sources were not found where their modules say: {}", listed(&lost));
-        notes.push(note(message).help("`--source-path DIR` or `--source-map FROM=TO` tells where they are"));
+        notes.push(
+            Diagnostic::remark(message)
+                .help("`--source-path DIR` or `--source-map FROM=TO` tells where they are"),
+        );
     }
     notes
-}
-
-fn note(message: String) -> Diagnostic {
-    Diagnostic { severity: Severity::Note, ..Diagnostic::error(message) }
 }
 
 fn add(names: &mut Vec<String>, name: &str) {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::schedules::{All, Job, Schedules};
 use super::{Parts, Policy, hints, tell};
 use crate::backend::{Backend, Buffer, ElementType, Plan, Program, RunOptions};
-use crate::diag::{Diagnostic, Severity};
+use crate::diag::Diagnostic;
 use crate::explain::Sources;
 use crate::instrument::SiteTable;
 use crate::report::{Incomplete, Progress, Reason, Report};
@@ -102,8 +102,7 @@ fn play(
     progress.end();
     let all = tell::settled(ran, &job)?;
     let mut report = tell::report(&all, &job, backend, &|_| request.command.clone());
-    let note = |note: &String| Diagnostic { severity: Severity::Note, ..Diagnostic::error(note.clone()) };
-    report.notes = head.notes.iter().map(note).collect();
+    report.notes = head.notes.iter().map(Diagnostic::remark).collect();
     Ok(report)
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::log::{self, EXTENSION, Gap, Line};
 use crate::backend::{Launch, LaunchEnd, Plan, Program, Region, Stop};
-use crate::diag::{Diagnostic, Severity};
+use crate::diag::Diagnostic;
 use crate::explain::{self, Context, Memory, Search, Sources};
 use crate::finding::{Finding, Missing};
 use crate::instrument::SiteTable;
@@ -51,7 +51,7 @@ pub fn merge(folder: &Path, policy: &Policy, search: &Search, command: &str) -> 
         report.incomplete.push(incomplete(Reason::NoLaunch, detail, Some(help)));
     } else if unchecked > 0 {
         let message = format!("{unchecked} of {all} launches were not checked, as the command line asks");
-        report.notes.push(Diagnostic { severity: Severity::Note, ..Diagnostic::error(message) });
+        report.notes.push(Diagnostic::remark(message));
     }
     report.incomplete = distinct(report.incomplete);
     report.judge(policy);

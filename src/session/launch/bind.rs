@@ -8,8 +8,8 @@ use super::spec::{self, Init, Spec, SpecError, SpecKind};
 use super::values::{self, is_float, type_name};
 use super::{Draft, Resolved, Selected, SpecText};
 use crate::backend::{Arg, Buffer, ElementType, Launch, Plan};
+use crate::diag::Diagnostic;
 use crate::diag::nearest;
-use crate::diag::{Diagnostic, Severity};
 use crate::explain::names::demangle;
 use crate::ptx::ast::{Function, Module, Variable};
 use crate::span::SourceFile;
@@ -83,10 +83,6 @@ struct Binder {
 fn by_value(param: Option<&Variable<'_>>, ty: ElementType, count: u64) -> bool {
     let bytes = count.saturating_mul(ty.bytes() as u64);
     param.is_some_and(|param| !param.dims.is_empty() && param.bytes() == Some(bytes))
-}
-
-fn note(text: String) -> Diagnostic {
-    Diagnostic { severity: Severity::Note, ..Diagnostic::error(text) }
 }
 
 impl Binder {
@@ -197,7 +193,8 @@ impl Binder {
         };
         for (what, sized) in [("grid", &grid), ("block", &block)] {
             if sized.given.is_none() {
-                self.notes.push(note(format!("`{kernel}`: {what} {} assumed", show(sized.value))));
+                self.notes
+                    .push(Diagnostic::remark(format!("`{kernel}`: {what} {} assumed", show(sized.value))));
             }
         }
         check::grid(&grid, &mut self.errors);
@@ -213,7 +210,9 @@ impl Binder {
         // A description that is silent means none; without one, kernels that use it would only fault.
         let assumed = infer::shared(module).filter(|_| draft.place.is_none() && draft.shared.is_none());
         if let Some(bytes) = assumed {
-            self.notes.push(note(format!("`{kernel}`: {bytes} bytes of dynamic shared memory assumed")));
+            self.notes.push(Diagnostic::remark(format!(
+                "`{kernel}`: {bytes} bytes of dynamic shared memory assumed"
+            )));
         }
         Launch {
             kernel: entry.name.text.into(),
@@ -379,7 +378,7 @@ impl Binder {
                     (Arg::Value(vec![0; size]), format!("u8[{bytes}]=0, by value"))
                 }
             };
-            self.notes.push(note(format!("`{kernel}`: argument `{name}:{what}` assumed")));
+            self.notes.push(Diagnostic::remark(format!("`{kernel}`: argument `{name}:{what}` assumed")));
             args.push(arg);
         }
         args

@@ -174,7 +174,7 @@ fn select(
         if wanted.is_none() && kept.len() > 1 {
             only_one(request, kept.len())?;
             let note = format!("no launch description: every kernel is launched once, {} in all", kept.len());
-            notes.push(Diagnostic { severity: crate::diag::Severity::Note, ..Diagnostic::error(note) });
+            notes.push(Diagnostic::remark(note));
         }
         return Ok(Selected { index: (0..kept.len()).collect(), kept, others: Vec::new() });
     };
