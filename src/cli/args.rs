@@ -275,7 +275,7 @@ pub(super) enum InitCommand {
 /// `ptxrace exec`
 #[derive(Debug, Args)]
 pub(super) struct ExecArgs {
-    /// What runs the kernels; so far only the emulator does
+    /// What runs the program's kernels
     #[arg(long, value_enum, default_value_t = BackendArg::Auto)]
     pub(super) backend: BackendArg,
     /// Seed of the emulator's schedules

@@ -6,16 +6,20 @@ use super::args::{BackendArg, DEFAULT_TIMEOUT, ExecArgs, MemoryArg, timeout};
 use super::reports::Options;
 use super::run::quote;
 use super::{Console, exit};
+use crate::backend::gpu::{Gpu, library};
 use crate::backend::{MemoryOrder, RunOptions};
 use crate::diag::Diagnostic;
 use crate::report::Verdict;
-use crate::session::exec::{Child, Settings, Wanted, find_wrapper, launch, merge};
+use crate::session::exec::{Child, Runner, Settings, Wanted, find_wrapper, launch, merge};
+
+/// Names another driver than the system's, for tests: the wrapper's own library is a driver that runs on the emulator.
+const DRIVER: &str = "PTXRACE_DRIVER";
 
 pub(super) fn run(args: &ExecArgs, options: &Options, console: &mut Console<'_>) -> io::Result<u8> {
-    if args.backend != BackendArg::Emu {
-        let error = Diagnostic::error("`ptxrace exec` cannot watch a GPU yet");
-        return console.refuse(&[error.help("`--backend emu` runs the program's kernels on the emulator")]);
-    }
+    let runner = match runner(args) {
+        Ok(runner) => runner,
+        Err(error) => return console.refuse(&[error]),
+    };
     let executable = std::env::current_exe()?;
     let wrapper = match find_wrapper(&executable) {
         Ok(wrapper) => wrapper,
@@ -40,7 +44,7 @@ pub(super) fn run(args: &ExecArgs, options: &Options, console: &mut Console<'_>)
     };
     let folder = tempfile::Builder::new().prefix("ptxrace-exec-").tempdir()?;
     let wanted = Wanted { kernels: args.kernels.clone(), most: args.max_launches };
-    let settings = Settings::new(folder.path().to_owned(), &how, wanted);
+    let settings = Settings::new(folder.path().to_owned(), runner.clone(), &how, wanted);
     let ended = match launch(&child, &wrapper, &settings) {
         Ok(ended) => ended,
         Err(error) => {
@@ -48,7 +52,7 @@ pub(super) fn run(args: &ExecArgs, options: &Options, console: &mut Console<'_>)
             return console.refuse(&[error]);
         }
     };
-    let report = match merge(folder.path(), &options.policy, &options.search, &command(args)) {
+    let report = match merge(folder.path(), &options.policy, &options.search, &command(args, &runner)) {
         Ok(report) => report,
         Err(error) => return console.refuse(&[error]),
     };
@@ -63,9 +67,34 @@ pub(super) fn run(args: &ExecArgs, options: &Options, console: &mut Console<'_>)
     })
 }
 
+/// What shall run the program's kernels.
+fn runner(args: &ExecArgs) -> Result<Runner, Diagnostic> {
+    let emulator_only = args.seed != 0 || args.memory == MemoryArg::Weak;
+    let gpu = || {
+        if let Some(driver) = std::env::var_os(DRIVER) {
+            return Ok(Runner::Gpu { driver: driver.into() });
+        }
+        Gpu::open().map_err(|error| error.to_string())?;
+        let driver = library().ok_or_else(|| "the driver's library has no path".to_owned())?;
+        Ok(Runner::Gpu { driver })
+    };
+    match args.backend {
+        BackendArg::Emu => Ok(Runner::Emulator),
+        BackendArg::Auto if emulator_only => Ok(Runner::Emulator),
+        BackendArg::Auto => Ok(gpu().unwrap_or_else(|_: String| Runner::Emulator)),
+        BackendArg::Gpu if emulator_only => {
+            let error = "`--seed` and `--memory weak` need the emulator, as a GPU's schedule cannot be chosen";
+            Err(Diagnostic::error(error).help("leave out `--backend gpu`"))
+        }
+        BackendArg::Gpu => gpu().map_err(|error| {
+            Diagnostic::error(error).help("`--backend emu` runs the program's kernels on the emulator")
+        }),
+    }
+}
+
 /// The command that makes this run.
-fn command(args: &ExecArgs) -> String {
-    let mut words: Vec<String> = ["ptxrace", "exec", "--backend", "emu"].map(String::from).to_vec();
+fn command(args: &ExecArgs, runner: &Runner) -> String {
+    let mut words: Vec<String> = ["ptxrace", "exec", "--backend", runner.name()].map(String::from).to_vec();
     if args.seed != 0 {
         words.extend(["--seed".into(), args.seed.to_string()]);
     }

@@ -37,7 +37,7 @@ pub struct BadArch(String);
 
 impl Device {
     /// The device of a compute capability.
-    pub fn new(major: u32, minor: u32) -> Self {
+    pub const fn new(major: u32, minor: u32) -> Self {
         Self { sm: major.saturating_mul(10).saturating_add(minor) }
     }
 }

@@ -263,6 +263,18 @@ pub struct Function<'a> {
     pub span: Span,
 }
 
+impl Function<'_> {
+    /// The numbers of a directive such as `.maxntid 128, 1, 1`; missing ones are 1.
+    pub fn extent(&self, directive: &str) -> Option<[u32; 3]> {
+        let directive = self.directives.iter().find(|d| d.name.text == directive)?;
+        let mut extent = [1; 3];
+        for (slot, number) in extent.iter_mut().zip(directive.args.text.split(',')) {
+            *slot = number.trim().parse().ok()?;
+        }
+        Some(extent)
+    }
+}
+
 /// Statements in braces.
 #[derive(Clone, Debug)]
 pub struct Block<'a> {

@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_void};
+use std::path::{Path, PathBuf};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -488,6 +489,18 @@ impl Kernel<'_> {
             cu::cuLaunchKernelEx(&raw const config, self.raw, pointers.as_mut_ptr(), ptr::null_mut())
         })
     }
+}
+
+/// The path of the driver's library, if there is one: where the dynamic linker has it from.
+pub fn library() -> Option<PathBuf> {
+    // SAFETY: loads the library, whose initialisers are those of the driver.
+    if !unsafe { cu::is_culib_present() } {
+        return None;
+    }
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let paths = maps.lines().filter_map(|line| line.find('/').and_then(|at| line.get(at..)));
+    let is_driver = |path: &&str| Path::new(path).file_name().is_some_and(|n| n.to_string_lossy().starts_with("libcuda.so"));
+    paths.into_iter().find(is_driver).map(PathBuf::from)
 }
 
 /// A kernel of this process was abandoned while it ran.

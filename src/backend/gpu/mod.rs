@@ -9,9 +9,10 @@ mod ring;
 
 use std::time::{Duration, Instant};
 
-pub use self::driver::leave_abandoned;
+pub use self::driver::{library, leave_abandoned};
 use self::driver::{Context, DeviceMemory, Failure, Kernel, Module, Shape, Stream};
-pub use self::ring::RingSizes;
+pub use self::reach::unlogged;
+pub use self::ring::{Damaged, RingSizes, Taken, take};
 use self::ring::{Rings, RoundError};
 use super::{
     Arg, Backend, BackendError, Fault, FaultKind, Launch, LaunchEnd, LaunchInfo, Outcome, Plan, Program,
@@ -113,7 +114,7 @@ impl Backend for Gpu {
         for (index, launch) in (0u32..).zip(&plan.launches) {
             check_arguments(program, launch)?;
             let kernel = kernel(&module, launch)?;
-            let unlogged = reach::unlogged(program.module, program.sites, &launch.kernel);
+            let unlogged = unlogged(program.module, program.sites, &launch.kernel);
             if let Some(stop) = run.launch(index, launch, &kernel, unlogged, program.sites, sink)? {
                 return Ok(Outcome { buffers: Vec::new(), stop: Some(stop) });
             }

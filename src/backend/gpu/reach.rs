@@ -4,7 +4,7 @@ use crate::instrument::{SiteTable, reachable};
 use crate::ptx::ast::Module;
 
 /// Indices into `SiteTable::unlogged` of the instructions that this kernel's code holds.
-pub(super) fn unlogged(module: &Module<'_>, sites: &SiteTable, kernel: &str) -> Vec<u32> {
+pub fn unlogged(module: &Module<'_>, sites: &SiteTable, kernel: &str) -> Vec<u32> {
     if sites.unlogged().is_empty() {
         return Vec::new();
     }

@@ -226,22 +226,24 @@ impl<'c> Rings<'c> {
 
 /// What was taken from the beginning of a chunk.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Taken {
-    units: usize,
-    records: u64,
+pub struct Taken {
+    /// Units of whole records.
+    pub units: usize,
+    /// Those records.
+    pub records: u64,
 }
 
 /// A header that no writer makes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Damaged {
+pub struct Damaged {
     /// Where in its ring.
-    pub(super) position: u64,
+    pub position: u64,
     /// The header.
-    pub(super) header: Unit,
+    pub header: Unit,
 }
 
 /// Clears the lap bits of all whole records at the beginning of `units`, which begin at `position` of their ring.
-fn take(units: &mut [Unit], position: u64, capacity: u64) -> Result<Taken, Damaged> {
+pub fn take(units: &mut [Unit], position: u64, capacity: u64) -> Result<Taken, Damaged> {
     let mut taken = Taken::default();
     while let Some(header) = units.get(taken.units) {
         let at = position + taken.units as u64;

@@ -23,6 +23,8 @@ pub enum Line {
         pid: u32,
         /// The version of the wrapper.
         version: String,
+        /// What runs its kernels: `emu` or `gpu`.
+        backend: String,
         /// Its command.
         command: Vec<String>,
     },
@@ -113,7 +115,7 @@ pub struct Writer {
 
 impl Writer {
     /// Begins a log in a folder. A process that replaces its program has several.
-    pub fn create(folder: &Path, pid: u32, command: Vec<String>) -> io::Result<Self> {
+    pub fn create(folder: &Path, pid: u32, backend: &str, command: Vec<String>) -> io::Result<Self> {
         let mut attempt = 0;
         let path = loop {
             let path = folder.join(format!("{pid:010}-{attempt:03}.{EXTENSION}"));
@@ -124,7 +126,7 @@ impl Writer {
             }
         };
         let mut writer = Self { path, pending: Vec::new(), modules: 0 };
-        writer.push(&Line::Process { pid, version: env!("CARGO_PKG_VERSION").into(), command });
+        writer.push(&Line::Process { pid, version: env!("CARGO_PKG_VERSION").into(), backend: backend.into(), command });
         writer.flush()?;
         Ok(writer)
     }

@@ -88,6 +88,7 @@ struct Operation {
 #[derive(Default)]
 struct Process {
     name: String,
+    backend: &'static str,
     modules: Vec<(SourceFile, u32)>,
     operations: Vec<Operation>,
     regions: Vec<Region>,
@@ -119,11 +120,12 @@ impl Process {
 
     fn line(&mut self, folder: &Path, line: Line) -> Result<(), Diagnostic> {
         match line {
-            Line::Process { pid, version, command } => {
+            Line::Process { pid, version, backend, command } => {
                 if version != env!("CARGO_PKG_VERSION") {
                     return Err(Diagnostic::error(format!("the wrapper has version {version}"))
                         .help("take `ptxrace` and its wrapper from one build"));
                 }
+                self.backend = if backend == "gpu" { "gpu" } else { "emu" };
                 self.name = format!("process {pid}, `{}`", command.join(" "));
             }
             Line::Module { path, text, first_site } => {
@@ -203,7 +205,7 @@ impl Merged {
         command: &str,
         several: bool,
     ) -> Result<(), Diagnostic> {
-        let Process { name, modules, operations, regions, findings, incomplete } = process;
+        let Process { name, backend, modules, operations, regions, findings, incomplete } = process;
         let base = u32::try_from(self.plan.launches.len()).unwrap_or(u32::MAX);
         self.report.incomplete.extend(incomplete);
         let parsed: Vec<_> = modules.iter().map(|(source, _)| ptx::parse(source.text()).module).collect();
@@ -237,7 +239,7 @@ impl Merged {
                 grid: launch.grid,
                 block: launch.block,
                 stream: launch.stream,
-                backend: "emu",
+                backend,
                 records,
                 dropped,
             });

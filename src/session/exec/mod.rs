@@ -17,6 +17,28 @@ use crate::backend::{MemoryOrder, RunOptions};
 /// The environment variable that holds `Settings` as JSON.
 pub const VARIABLE: &str = "PTXRACE_EXEC";
 
+/// What runs the program's kernels.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Runner {
+    /// The emulator.
+    Emulator,
+    /// The GPU, through the real driver at this path.
+    Gpu {
+        /// The library.
+        driver: PathBuf,
+    },
+}
+
+impl Runner {
+    /// `emu` or `gpu`.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Emulator => "emu",
+            Self::Gpu { .. } => "gpu",
+        }
+    }
+}
+
 /// What the wrapper is told.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Settings {
@@ -24,6 +46,8 @@ pub struct Settings {
     pub folder: PathBuf,
     /// The version of whoever reads them.
     pub version: String,
+    /// What runs kernels.
+    pub runner: Runner,
     /// Seed of the emulator's schedules.
     pub seed: u64,
     /// Whether the emulator's memory is weak.
@@ -36,10 +60,11 @@ pub struct Settings {
 
 impl Settings {
     /// For logs in a folder.
-    pub fn new(folder: PathBuf, options: &RunOptions, wanted: Wanted) -> Self {
+    pub fn new(folder: PathBuf, runner: Runner, options: &RunOptions, wanted: Wanted) -> Self {
         Self {
             folder,
             version: env!("CARGO_PKG_VERSION").into(),
+            runner,
             seed: options.seed,
             weak: options.memory == MemoryOrder::Weak,
             timeout: options.timeout.map(|timeout| timeout.as_secs_f64()),

@@ -84,16 +84,6 @@ fn quoted<'n>(names: impl Iterator<Item = &'n str>) -> String {
     names.join(", ")
 }
 
-/// The numbers of a directive such as `.maxntid 128, 1, 1`; missing ones are 1.
-pub(super) fn extent_of(entry: &Function<'_>, directive: &str) -> Option<[u32; 3]> {
-    let directive = entry.directives.iter().find(|d| d.name.text == directive)?;
-    let mut extent = [1; 3];
-    for (slot, number) in extent.iter_mut().zip(directive.args.text.split(',')) {
-        *slot = number.trim().parse().ok()?;
-    }
-    Some(extent)
-}
-
 fn product(extent: [u32; 3]) -> u64 {
     extent.iter().fold(1, |n, e| n.saturating_mul(u64::from(*e)))
 }
@@ -161,14 +151,14 @@ pub(super) fn block(
     }
     let kernel = demangle(entry.name.text).short;
     let span = |name: &str| entry.directives.iter().find(|d| d.name.text == name).map(|d| d.span);
-    if let (Some(required), Some(at)) = (extent_of(entry, ".reqntid"), span(".reqntid"))
+    if let (Some(required), Some(at)) = (entry.extent(".reqntid"), span(".reqntid"))
         && required != block.value
     {
         let message = format!("`{kernel}` must be launched with blocks of {}", show(required));
         let error = block.error(message, format!("this is {}", show(block.value)));
         let [x, y, z] = required;
         errors.push(error.at(source, at, "required here").help(format!("write `block = [{x},{y},{z}]`")));
-    } else if let (Some(most), Some(at)) = (extent_of(entry, ".maxntid"), span(".maxntid"))
+    } else if let (Some(most), Some(at)) = (entry.extent(".maxntid"), span(".maxntid"))
         && threads > product(most)
     {
         let message = format!("`{kernel}` takes at most {} threads in a block", product(most));
@@ -183,7 +173,7 @@ pub(super) fn block(
 
 /// The cluster that the entry demands.
 pub(super) fn required_cluster(source: &SourceFile, entry: &Function<'_>) -> Option<Located<[u32; 3]>> {
-    let value = extent_of(entry, ".reqnctapercluster")?;
+    let value = entry.extent(".reqnctapercluster")?;
     let span = entry.directives.iter().find(|d| d.name.text == ".reqnctapercluster")?.span;
     Some(Located { value, file: source.clone(), span })
 }

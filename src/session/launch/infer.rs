@@ -6,7 +6,7 @@
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::check::{element_type, extent_of};
+use super::check::element_type;
 use crate::backend::ElementType;
 use crate::isa::{Effect, Space, classify};
 use crate::ptx::ast::{Block, Function, Instruction, Module, Operand, Statement, VarSpace, Variable};
@@ -34,7 +34,7 @@ pub(super) enum Guess {
 
 /// Blocks when the description is silent: two, or two clusters where the kernel demands clusters.
 pub(super) fn grid(entry: &Function<'_>) -> [u32; 3] {
-    let cluster = extent_of(entry, ".reqnctapercluster").unwrap_or([1; 3]);
+    let cluster = entry.extent(".reqnctapercluster").unwrap_or([1; 3]);
     [0, 1, 2].map(|axis| GRID[axis].saturating_mul(cluster[axis]))
 }
 
@@ -47,10 +47,10 @@ pub(super) fn shared(module: &Module<'_>) -> Option<u32> {
 
 /// Threads of a block when the description is silent.
 pub(super) fn block(entry: &Function<'_>) -> [u32; 3] {
-    if let Some(required) = extent_of(entry, ".reqntid") {
+    if let Some(required) = entry.extent(".reqntid") {
         return required;
     }
-    match extent_of(entry, ".maxntid") {
+    match entry.extent(".maxntid") {
         Some(most) if most.iter().map(|n| u64::from(*n)).product::<u64>() < u64::from(BLOCK[0]) => most,
         _ => BLOCK,
     }

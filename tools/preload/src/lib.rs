@@ -18,5 +18,8 @@
 
 mod api;
 mod code;
+mod gpu;
 mod process;
 mod state;
+mod stubs;
+mod watch;

@@ -1,23 +1,69 @@
-//! The one driver of a process: made by `cuInit`, locked for each call, gone in a forked child, written out at the end.
+//! What a process has: nothing until its first call, then either the emulator's driver or the one that watches the real driver,
+//! locked for each call, gone in a forked child, written out at the end.
 
 use std::cell::Cell;
+use std::ffi::{CStr, OsStr, c_void};
+use std::os::unix::ffi::OsStrExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Once;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::path::Path;
+use std::sync::{Once, OnceLock};
 
 use parking_lot::lock_api::RawMutex as _;
 use parking_lot::{Mutex, MutexGuard};
 use ptxrace::session::exec::log::{Gap, Writer};
-use ptxrace::session::exec::{Settings, VARIABLE};
+use ptxrace::session::exec::{Runner, Settings, VARIABLE};
 
 use crate::api::Own;
 use crate::code::{Answer, Code};
-use crate::state::{Driver, ThreadId};
+use crate::gpu::Gpu;
+use crate::state::Driver;
+use crate::watch::{ThreadId, Watch};
 
-static DRIVER: Mutex<Option<Driver>> = Mutex::new(None);
-/// The parent had a driver, which is of no use here.
+/// What calls work on.
+enum Side {
+    Emulator(Driver),
+    Gpu(Gpu),
+}
+
+static SIDE: Mutex<Option<Side>> = Mutex::new(None);
+/// The parent had made calls, whose traces are of no use here.
 static FORKED: AtomicBool = AtomicBool::new(false);
 static HOOKS: Once = Once::new();
+
+/// What the process was told, unless this library is loaded as the driver of another instance of itself.
+fn settings() -> Option<&'static Settings> {
+    static SETTINGS: OnceLock<Option<Settings>> = OnceLock::new();
+    let told = || {
+        let settings = Settings::parse(&std::env::var(VARIABLE).ok()?)?;
+        let own = matches!(&settings.runner, Runner::Gpu { driver } if is_own(driver));
+        (!own).then_some(settings)
+    };
+    SETTINGS.get_or_init(told).as_ref()
+}
+
+/// Whether this library was loaded from a file.
+fn is_own(path: &Path) -> bool {
+    // SAFETY: all zeros are such a structure.
+    let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: the address is one of this library, and the place is valid.
+    let known = unsafe { libc::dladdr(is_own as *const c_void, &raw mut found) } != 0;
+    if !known || found.dli_fname.is_null() {
+        return false;
+    }
+    // SAFETY: the dynamic linker's text, which stays as long as the library.
+    let own = unsafe { CStr::from_ptr(found.dli_fname) };
+    let own = Path::new(OsStr::from_bytes(own.to_bytes())).canonicalize();
+    own.is_ok_and(|own| path.canonicalize().is_ok_and(|path| path == own))
+}
+
+/// Where a symbol leads.
+pub(crate) fn address(name: &'static CStr) -> Option<usize> {
+    match settings().map(|settings| &settings.runner) {
+        Some(Runner::Gpu { driver }) => crate::gpu::address(name, driver),
+        _ => crate::api::address(name.to_str().ok()?),
+    }
+}
 
 /// The calling thread, by a number that is never used again.
 pub(crate) fn thread() -> ThreadId {
@@ -35,34 +81,39 @@ pub(crate) fn thread() -> ThreadId {
     .unwrap_or(0)
 }
 
-/// Makes the driver, if there is none.
+/// What writes what is seen.
+fn watch() -> Watch {
+    let settings = settings();
+    let log = settings.and_then(|settings| {
+        let command = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+        Writer::create(&settings.folder, std::process::id(), settings.runner.name(), command).ok()
+    });
+    Watch::new(log, settings.map(|settings| settings.wanted.clone()).unwrap_or_default())
+}
+
+/// Makes the emulator's driver, if there is none.
 pub(crate) fn init() -> Answer {
     if FORKED.load(Ordering::Relaxed) {
         return Err(Code::NOT_INITIALIZED);
     }
     HOOKS.call_once(hook);
-    let mut driver = DRIVER.lock();
-    if driver.is_some() {
-        return Ok(());
+    let mut side = SIDE.lock();
+    if side.is_none() {
+        let options = settings().map(Settings::options).unwrap_or_default();
+        *side = Some(Side::Emulator(Driver::new(Box::new(Own), watch(), options)));
     }
-    let settings = std::env::var(VARIABLE).ok().and_then(|text| Settings::parse(&text));
-    let log = settings.as_ref().and_then(|settings| {
-        let command = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
-        Writer::create(&settings.folder, std::process::id(), command).ok()
-    });
-    let options = settings.as_ref().map(Settings::options).unwrap_or_default();
-    let wanted = settings.map(|settings| settings.wanted).unwrap_or_default();
-    *driver = Some(Driver::new(Box::new(Own), log, options, wanted));
     Ok(())
 }
 
-/// Runs a call on the driver.
+/// Runs a call on the emulator's driver.
 pub(crate) fn with<T>(call: impl FnOnce(&mut Driver) -> Answer<T>) -> Answer<T> {
     if FORKED.load(Ordering::Relaxed) {
         return Err(Code::NOT_INITIALIZED);
     }
-    let mut driver = DRIVER.lock();
-    call(driver.as_mut().ok_or(Code::NOT_INITIALIZED)?)
+    match SIDE.lock().as_mut() {
+        Some(Side::Emulator(driver)) => call(driver),
+        _ => Err(Code::NOT_INITIALIZED),
+    }
 }
 
 /// The same for what needs a context.
@@ -73,12 +124,31 @@ pub(crate) fn within<T>(call: impl FnOnce(&mut Driver) -> Answer<T>) -> Answer<T
     })
 }
 
+/// Runs what a call means to the one who watches the real driver. Nothing in a forked child, which has no use of the driver.
+pub(crate) fn watching<T>(call: impl FnOnce(&mut Gpu) -> T) -> Option<T> {
+    if FORKED.load(Ordering::Relaxed) {
+        return None;
+    }
+    HOOKS.call_once(hook);
+    let mut side = SIDE.lock();
+    let made = side.get_or_insert_with(|| {
+        let settings = settings();
+        let options = settings.map(Settings::options).unwrap_or_default();
+        Side::Gpu(Gpu::new(watch(), options, settings.map(|settings| settings.folder.clone())))
+    });
+    match made {
+        Side::Gpu(gpu) => Some(call(gpu)),
+        Side::Emulator(_) => None,
+    }
+}
+
 /// Says why the run is not the whole truth, if there is a run.
 pub(crate) fn gap(kind: Gap, detail: String) {
-    let _ = with(|driver| {
-        driver.gap(kind, detail);
-        Ok(())
-    });
+    match SIDE.lock().as_mut() {
+        Some(Side::Emulator(driver)) => driver.watch.gap(kind, detail),
+        Some(Side::Gpu(gpu)) => gpu.watch.gap(kind, detail),
+        None => {}
+    }
 }
 
 /// The border to C: no panic crosses it.
@@ -111,20 +181,20 @@ fn hook() {
 }
 
 extern "C" fn before_fork() {
-    std::mem::forget(DRIVER.lock());
+    std::mem::forget(SIDE.lock());
 }
 
 extern "C" fn in_parent() {
     // SAFETY: `before_fork` has locked it in this thread.
-    unsafe { DRIVER.raw().unlock() };
+    unsafe { SIDE.raw().unlock() };
 }
 
 extern "C" fn in_child() {
     // SAFETY: `before_fork` has locked it in the thread that this one is a copy of.
-    unsafe { DRIVER.raw().unlock() };
-    if let Some(driver) = DRIVER.try_lock().as_mut().and_then(|driver| driver.take()) {
+    unsafe { SIDE.raw().unlock() };
+    if let Some(side) = SIDE.try_lock().as_mut().and_then(|side| side.take()) {
         // Nothing of it may be used or freed: other threads of the parent may have been at work in its memory.
-        std::mem::forget(driver);
+        std::mem::forget(side);
         FORKED.store(true, Ordering::Relaxed);
     }
 }
@@ -132,11 +202,13 @@ extern "C" fn in_child() {
 extern "C" fn at_exit() {
     let finish = || {
         // Another thread may be in a launch that never ends.
-        if let Some(mut driver) = DRIVER.try_lock() {
-            if let Some(driver) = driver.as_mut() {
-                driver.finish();
+        if let Some(mut side) = SIDE.try_lock() {
+            match side.as_mut() {
+                Some(Side::Emulator(driver)) => driver.watch.report(true),
+                Some(Side::Gpu(gpu)) => gpu.watch.report(true),
+                None => {}
             }
-            MutexGuard::unlock_fair(driver);
+            MutexGuard::unlock_fair(side);
         }
     };
     drop(catch_unwind(AssertUnwindSafe(finish)));

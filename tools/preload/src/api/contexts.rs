@@ -51,7 +51,7 @@ calls! {
         version: i32,
         flags: u64,
         status: *mut u32,
-    ) as [] per_thread [] {
+    ) as [] per_thread [cuGetProcAddress_v2_ptsz] {
         let found = crate::api::symbols::find(text(symbol)?, version, flags);
         put(address, found.unwrap_or(0))?;
         // 1: there is no such symbol.
@@ -142,7 +142,7 @@ calls! {
     fn cuDevicePrimaryCtxReset(cx; of: i32) as [cuDevicePrimaryCtxReset_v2] per_thread [] {
         device(of)?;
         with(|driver| {
-            driver.synchronize_all();
+            driver.watch.synchronize_all();
             Ok(())
         })
     }
@@ -231,7 +231,7 @@ calls! {
 
     fn cuCtxSynchronize(cx;) as [cuCtxSynchronize_v2] per_thread [] {
         with(|driver| {
-            driver.synchronize_all();
+            driver.watch.synchronize_all();
             driver.ready(thread())
         })
     }

@@ -3,7 +3,8 @@
 use super::{calls, get};
 use crate::code::{Answer, Code};
 use crate::process::within;
-use crate::state::{Driver, Rows, Side, Timing};
+use crate::state::{Driver, Side};
+use crate::watch::{Rows, Timing};
 
 /// `CUDA_MEMCPY2D`
 #[derive(Clone, Copy)]
@@ -66,8 +67,8 @@ fn side(kind: u32, host: u64, device: u64) -> Answer<(Side, u64)> {
     }
 }
 
-fn copy_2d(driver: &mut Driver, cx: super::Cx, copy: *const Copy2D, stream: u64, timing: Timing) -> Answer {
-    let copy = get(copy)?;
+/// The sides of a copy in two dimensions, and its rows.
+fn sides_2d(copy: &Copy2D) -> Answer<((Side, Side), Rows)> {
     let resolve = |end: &End2D| {
         let (side, base) = side(end.kind, end.host, end.device)?;
         let pitch = if end.pitch == 0 { copy.width } else { end.pitch };
@@ -77,12 +78,11 @@ fn copy_2d(driver: &mut Driver, cx: super::Cx, copy: *const Copy2D, stream: u64,
     let (to_side, to, to_pitch) = resolve(&copy.to)?;
     let (from_side, from, from_pitch) = resolve(&copy.from)?;
     let rows = Rows { to, from, width: copy.width, height: copy.height, to_pitch, from_pitch };
-    let stream = cx.stream(driver, stream)?;
-    driver.copy(cx.call, (to_side, from_side), rows, stream, timing)
+    Ok(((to_side, from_side), rows))
 }
 
-fn copy_3d(driver: &mut Driver, cx: super::Cx, copy: *const Copy3D, stream: u64, timing: Timing) -> Answer {
-    let copy = get(copy)?;
+/// The same in three dimensions, slice by slice.
+fn sides_3d(copy: &Copy3D) -> Answer<((Side, Side), Vec<Rows>)> {
     let resolve = |end: &End3D| {
         let (side, base) = side(end.kind, end.host, end.device)?;
         let pitch = if end.pitch == 0 { copy.width } else { end.pitch };
@@ -93,13 +93,33 @@ fn copy_3d(driver: &mut Driver, cx: super::Cx, copy: *const Copy3D, stream: u64,
     };
     let (to_side, to, to_pitch, to_slice) = resolve(&copy.to)?;
     let (from_side, from, from_pitch, from_slice) = resolve(&copy.from)?;
-    let stream = cx.stream(driver, stream)?;
-    for slice in 0..copy.depth as u64 {
+    let slice = |slice: u64| {
         let (to, from) = (to.wrapping_add(slice * to_slice), from.wrapping_add(slice * from_slice));
-        let rows = Rows { to, from, width: copy.width, height: copy.height, to_pitch, from_pitch };
-        driver.copy(cx.call, (to_side, from_side), rows, stream, timing)?;
-    }
-    Ok(())
+        Rows { to, from, width: copy.width, height: copy.height, to_pitch, from_pitch }
+    };
+    Ok(((to_side, from_side), (0..copy.depth as u64).map(slice).collect()))
+}
+
+/// The rows of a copy in two dimensions.
+pub(crate) fn rows_2d(copy: *const Copy2D) -> Answer<Vec<Rows>> {
+    Ok(vec![sides_2d(&get(copy)?)?.1])
+}
+
+/// The rows of a copy in three dimensions, slice by slice.
+pub(crate) fn rows_3d(copy: *const Copy3D) -> Answer<Vec<Rows>> {
+    Ok(sides_3d(&get(copy)?)?.1)
+}
+
+fn copy_2d(driver: &mut Driver, cx: super::Cx, copy: *const Copy2D, stream: u64, timing: Timing) -> Answer {
+    let (sides, rows) = sides_2d(&get(copy)?)?;
+    let stream = cx.stream(driver, stream)?;
+    driver.copy(cx.call, sides, rows, stream, timing)
+}
+
+fn copy_3d(driver: &mut Driver, cx: super::Cx, copy: *const Copy3D, stream: u64, timing: Timing) -> Answer {
+    let (sides, slices) = sides_3d(&get(copy)?)?;
+    let stream = cx.stream(driver, stream)?;
+    slices.into_iter().try_for_each(|rows| driver.copy(cx.call, sides, rows, stream, timing))
 }
 
 /// Copies bytes to one side from the other.

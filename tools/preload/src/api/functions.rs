@@ -11,10 +11,10 @@ use crate::state::{Config, Function, MULTIPROCESSORS, THREADS_PER_MULTIPROCESSOR
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct LaunchConfig {
-    grid: [u32; 3],
-    block: [u32; 3],
-    shared: u32,
-    stream: u64,
+    pub(crate) grid: [u32; 3],
+    pub(crate) block: [u32; 3],
+    pub(crate) shared: u32,
+    pub(crate) stream: u64,
     attributes: *const LaunchAttribute,
     count: u32,
 }
@@ -23,14 +23,20 @@ pub(crate) struct LaunchConfig {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct LaunchAttribute {
-    id: u32,
+    pub(crate) id: u32,
     pad: u32,
-    value: [u32; 16],
+    pub(crate) value: [u32; 16],
 }
 
-const CLUSTER_DIMENSION: u32 = 4;
-const PROGRAMMATIC_EVENT: u32 = 7;
-const COMPLETION_EVENT: u32 = 12;
+pub(crate) const CLUSTER_DIMENSION: u32 = 4;
+pub(crate) const PROGRAMMATIC_EVENT: u32 = 7;
+pub(crate) const COMPLETION_EVENT: u32 = 12;
+
+/// The attributes of a launch.
+pub(crate) fn attributes(config: &LaunchConfig) -> impl Iterator<Item = LaunchAttribute> {
+    let (list, count) = (config.attributes, config.count as usize);
+    (0..count).map_while(move |at| get(list.wrapping_add(at)).ok())
+}
 
 /// Ends the list of `extra`; a buffer with arguments; its size.
 const END: usize = 0;
@@ -286,8 +292,7 @@ calls! {
         let given = get(config)?;
         let packed = packed(extra)?;
         let mut cluster = None;
-        for at in 0..given.count as usize {
-            let attribute = get(given.attributes.wrapping_add(at))?;
+        for attribute in attributes(&given) {
             match attribute.id {
                 CLUSTER_DIMENSION => cluster = Some([attribute.value[0], attribute.value[1], attribute.value[2]]),
                 PROGRAMMATIC_EVENT | COMPLETION_EVENT => {

@@ -17,8 +17,6 @@ fn missing(name: &'static str) -> u32 {
 macro_rules! missing {
     ($($name:ident)*) => {
         $(
-            // SAFETY: no other symbol of this name is meant to be used: to stand in for the driver's is the purpose.
-            #[unsafe(no_mangle)]
             pub(crate) extern "C" fn $name() -> u32 {
                 match std::panic::catch_unwind(|| missing(stringify!($name))) {
                     Ok(code) => code,
@@ -34,6 +32,7 @@ macro_rules! missing {
 }
 
 missing! {
+    cuGraphInstantiateWithFlags cuLinkComplete cuLinkDestroy
     cuArray3DCreate cuArray3DCreate_v2 cuArray3DGetDescriptor cuArray3DGetDescriptor_v2 cuArrayCreate
     cuArrayCreate_v2 cuArrayDestroy cuArrayGetDescriptor cuArrayGetDescriptor_v2
     cuArrayGetMemoryRequirements cuArrayGetPlane cuArrayGetSparseProperties cuCheckpointProcessCheckpoint

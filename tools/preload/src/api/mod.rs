@@ -14,8 +14,12 @@ mod symbols;
 
 use std::ffi::{CStr, c_char};
 
+pub(crate) use copies::{Copy2D, Copy3D, rows_2d, rows_3d};
+pub(crate) use functions::{CLUSTER_DIMENSION, COMPLETION_EVENT, LaunchConfig, PROGRAMMATIC_EVENT, attributes};
+pub(crate) use symbols::address;
+
 use crate::code::{Answer, Code};
-use crate::state::{HostMemory, Stream};
+use crate::watch::{HostMemory, Stream};
 
 /// How a symbol was called.
 #[derive(Clone, Copy)]
@@ -29,7 +33,7 @@ struct Cx {
 impl Cx {
     /// The stream of a handle.
     fn stream(self, driver: &mut crate::state::Driver, handle: u64) -> Answer<Stream> {
-        driver.stream(handle, self.per_thread, crate::process::thread())
+        driver.watch.stream(handle, self.per_thread, crate::process::thread())
     }
 }
 
@@ -71,8 +75,6 @@ macro_rules! calls {
         calls!(@each $call, $per_thread, [$($rest)*], $typed, $plain);
     };
     (@symbol $call:ident, $name:ident, $per_thread:literal, ($($arg:ident: $ty:ty),*), ($($plain:ident),*)) => {
-        // SAFETY: no other symbol of this name is meant to be used: to stand in for the driver's is the purpose.
-        #[unsafe(no_mangle)]
         #[allow(clippy::too_many_arguments, reason = "as many as the driver's has")]
         pub(crate) extern "C" fn $name($($arg: $ty),*) -> u32 {
             let cx = super::Cx { call: stringify!($call), per_thread: $per_thread };
@@ -83,7 +85,7 @@ macro_rules! calls {
 use calls;
 
 /// Writes a result to where the program wants it.
-fn put<T>(to: *mut T, value: T) -> Answer {
+pub(crate) fn put<T>(to: *mut T, value: T) -> Answer {
     if to.is_null() {
         return Err(Code::INVALID_VALUE);
     }
@@ -100,7 +102,7 @@ fn put_if<T>(to: *mut T, value: T) {
 }
 
 /// Reads a value of the program's.
-fn get<T: Copy>(from: *const T) -> Answer<T> {
+pub(crate) fn get<T: Copy>(from: *const T) -> Answer<T> {
     if from.is_null() {
         return Err(Code::INVALID_VALUE);
     }
@@ -109,7 +111,7 @@ fn get<T: Copy>(from: *const T) -> Answer<T> {
 }
 
 /// A text of the program's.
-fn text<'t>(from: *const c_char) -> Answer<&'t str> {
+pub(crate) fn text<'t>(from: *const c_char) -> Answer<&'t str> {
     if from.is_null() {
         return Err(Code::INVALID_VALUE);
     }

@@ -20,15 +20,15 @@ calls! {
     }
 
     fn cuStreamDestroy(cx; stream: u64) as [cuStreamDestroy_v2] per_thread [] {
-        within(|driver| driver.destroy_stream(stream))
+        within(|driver| driver.watch.destroy_stream(stream))
     }
 
     fn cuStreamGetFlags(cx; stream: u64, flags: *mut u32) as [] per_thread [cuStreamGetFlags_ptsz] {
-        put(flags, within(|driver| driver.stream_facts(stream))?.0)
+        put(flags, within(|driver| driver.watch.stream_facts(stream))?.0)
     }
 
     fn cuStreamGetPriority(cx; stream: u64, priority: *mut i32) as [] per_thread [cuStreamGetPriority_ptsz] {
-        put(priority, within(|driver| driver.stream_facts(stream))?.1)
+        put(priority, within(|driver| driver.watch.stream_facts(stream))?.1)
     }
 
     fn cuStreamGetId(cx; stream: u64, id: *mut u64) as [] per_thread [cuStreamGetId_ptsz] {
@@ -59,7 +59,7 @@ calls! {
     fn cuStreamSynchronize(cx; stream: u64) as [] per_thread [cuStreamSynchronize_ptsz] {
         within(|driver| {
             let stream = cx.stream(driver, stream)?;
-            driver.synchronize(stream);
+            driver.watch.synchronize(stream);
             Ok(())
         })
     }
@@ -67,7 +67,7 @@ calls! {
     fn cuStreamQuery(cx; stream: u64) as [] per_thread [cuStreamQuery_ptsz] {
         within(|driver| {
             let stream = cx.stream(driver, stream)?;
-            driver.synchronize(stream);
+            driver.watch.synchronize(stream);
             Ok(())
         })
     }
@@ -76,7 +76,7 @@ calls! {
         let _ = flags;
         within(|driver| {
             let stream = cx.stream(driver, stream)?;
-            driver.wait(stream, event)
+            driver.watch.wait(stream, event)
         })
     }
 
@@ -131,13 +131,13 @@ calls! {
     }
 
     fn cuEventDestroy(cx; event: u64) as [cuEventDestroy_v2] per_thread [] {
-        within(|driver| driver.destroy_event(event))
+        within(|driver| driver.watch.destroy_event(event))
     }
 
     fn cuEventRecord(cx; event: u64, stream: u64) as [] per_thread [cuEventRecord_ptsz] {
         within(|driver| {
             let stream = cx.stream(driver, stream)?;
-            driver.record(event, stream)
+            driver.watch.record(event, stream)
         })
     }
 
@@ -150,19 +150,19 @@ calls! {
         let _ = flags;
         within(|driver| {
             let stream = cx.stream(driver, stream)?;
-            driver.record(event, stream)
+            driver.watch.record(event, stream)
         })
     }
 
     fn cuEventQuery(cx; event: u64) as [] per_thread [] {
-        within(|driver| driver.wait_for(event))
+        within(|driver| driver.watch.wait_for(event))
     }
 
     fn cuEventSynchronize(cx; event: u64) as [] per_thread [] {
-        within(|driver| driver.wait_for(event))
+        within(|driver| driver.watch.wait_for(event))
     }
 
     fn cuEventElapsedTime(cx; time: *mut f32, start: u64, end: u64) as [cuEventElapsedTime_v2] per_thread [] {
-        put(time, within(|driver| driver.elapsed(start, end))?)
+        put(time, within(|driver| driver.watch.elapsed(start, end))?)
     }
 }

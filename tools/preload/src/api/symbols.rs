@@ -40,6 +40,11 @@ fn versioned(name: &str, version: i32) -> Option<&'static str> {
     })
 }
 
+/// Where a symbol leads.
+pub(crate) fn address(name: &str) -> Option<usize> {
+    all().get(name).copied()
+}
+
 /// The address of a symbol, as programs know it, for a version of the API.
 pub(super) fn find(name: &str, version: i32, flags: u64) -> Option<usize> {
     let all = all();

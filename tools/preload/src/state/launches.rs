@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use ptxrace::backend::{Arg, BackendError, FaultKind, Launch, LaunchEnd, Stop};
-use ptxrace::session::exec::log::{Gap, Line};
+use ptxrace::backend::{Arg, BackendError, FaultKind, Launch, Stop};
+use ptxrace::session::exec::log::Gap;
 
 use super::{Driver, Function, Stream, devices};
 use crate::code::{Answer, Code};
@@ -20,33 +20,6 @@ pub(crate) struct Config {
     pub(crate) arguments: u64,
     /// Address and size of a buffer with all arguments, instead.
     pub(crate) packed: Option<(u64, u64)>,
-}
-
-/// Takes records to the engine, if the launch is to be checked, and keeps how it ended.
-struct Tap<'t> {
-    engine: Option<&'t mut ptxrace::engine::Engine>,
-    end: LaunchEnd,
-}
-
-impl ptxrace::backend::Sink for Tap<'_> {
-    fn begin(&mut self, info: &ptxrace::backend::LaunchInfo) {
-        if let Some(engine) = &mut self.engine {
-            engine.begin(info);
-        }
-    }
-
-    fn records(&mut self, units: &[ptxrace::abi::Unit]) {
-        if let Some(engine) = &mut self.engine {
-            engine.records(units);
-        }
-    }
-
-    fn end(&mut self, end: &LaunchEnd) {
-        self.end = end.clone();
-        if let Some(engine) = &mut self.engine {
-            engine.end(end);
-        }
-    }
 }
 
 impl Driver {
@@ -96,40 +69,25 @@ impl Driver {
         if config.grid.contains(&0) {
             return Err(Code::INVALID_VALUE);
         }
-        let order = self.streams.enqueue(config.stream);
-        let index = order.index;
-        let checked = self.wanted.next(&launch.kernel);
-        self.say(&Line::Launch {
-            index,
-            module: function.number,
-            kernel: launch.kernel.clone(),
-            grid: launch.grid,
-            block: launch.block,
-            cluster: launch.cluster,
-            stream: launch.stream,
-            checked,
-        });
-        self.flush();
-        self.engine.add_launch(&launch, order);
+        let checked = self.watch.wants(&launch.kernel);
+        let index = self.watch.begin_launch(&launch, function.number, config.stream, checked);
         self.map_in();
-        let mut tap = Tap { engine: checked.then_some(&mut self.engine), end: LaunchEnd::default() };
+        let mut tap = self.watch.tap(checked);
         let kernel = Arc::clone(&function.kernel);
         let ran = self.device.launch(&kernel, &launch, index, &self.options, &mut tap);
-        let end = tap.end;
+        let end = tap.into_end();
         self.map_out();
-        let shared = self.engine.shared_variables();
         let (stop, refused) = match ran {
             Ok(stop) => (stop, None),
             Err(error) => (None, Some(error)),
         };
         self.fault = self.fault.or(stop.as_ref().map(code));
-        self.say(&Line::End { index, end, stop, shared });
-        self.report(false);
+        self.watch.end_launch(index, end, stop);
         match refused {
             None => Ok(()),
             Some(BackendError::Plan(_)) => Err(Code::INVALID_VALUE),
             Some(error) => {
-                self.gap(Gap::Call, format!("kernel `{}` was not run: {error}", function.name));
+                self.watch.gap(Gap::Call, format!("kernel `{}` was not run: {error}", function.name));
                 Err(Code::NOT_SUPPORTED)
             }
         }

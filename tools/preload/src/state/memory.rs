@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use ptxrace::backend::Region;
 use ptxrace::session::exec::log::Line;
-use rustc_hash::FxHashMap;
 
 use super::devices::TOTAL_BYTES;
 use super::{Driver, Stream};
 use crate::code::{Answer, Code};
+use crate::watch::write;
 
 /// Whose memory an allocation is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,7 +35,6 @@ pub(crate) struct Allocation {
 #[derive(Debug, Default)]
 pub(super) struct Allocations {
     by_base: BTreeMap<u64, Allocation>,
-    counts: FxHashMap<&'static str, u32>,
     used: u64,
     /// Mapped memory of the host as it was when the launch at hand began.
     before: Vec<(u64, Vec<u8>)>,
@@ -64,16 +63,9 @@ impl Driver {
         TOTAL_BYTES.saturating_sub(self.memory.used)
     }
 
-    /// "cuMemAlloc #3"
-    pub(super) fn name(&mut self, call: &'static str) -> String {
-        let count = self.memory.counts.entry(call).or_insert(0);
-        *count += 1;
-        format!("{call} #{count}")
-    }
-
     fn note(&mut self, name: String, base: u64, bytes: u64, kind: Kind) {
         self.memory.by_base.insert(base, Allocation { base, bytes, kind });
-        self.say(&Line::Region(Region { name, base, bytes, element: 1 }));
+        self.watch.say(&Line::Region(Region { name, base, bytes, element: 1 }));
     }
 
     /// Memory of the device.
@@ -84,7 +76,7 @@ impl Driver {
         if bytes as u64 > self.free_bytes() {
             return Err(Code::OUT_OF_MEMORY);
         }
-        let name = self.name(call);
+        let name = self.watch.name(call);
         let base = self.device.allocate(name.clone(), bytes);
         self.memory.used += bytes as u64;
         self.note(name, base, bytes as u64, Kind::Device);
@@ -94,7 +86,7 @@ impl Driver {
     /// The same, in the order of a stream.
     pub(crate) fn allocate_async(&mut self, call: &'static str, bytes: usize, stream: Stream) -> Answer<u64> {
         let base = self.allocate(call, bytes)?;
-        self.operate(call, &[super::copies::write(base, bytes as u64)], stream);
+        self.watch.operate(call, &[write(base, bytes as u64)], stream);
         Ok(base)
     }
 
@@ -104,7 +96,7 @@ impl Driver {
             return Err(Code::INVALID_VALUE);
         }
         let base = self.host.allocate(bytes).ok_or(Code::OUT_OF_MEMORY)?;
-        let name = self.name(call);
+        let name = self.watch.name(call);
         if !self.device.map(name.clone(), base, bytes) {
             self.host.release(base, bytes);
             return Err(Code::OUT_OF_MEMORY);
@@ -118,7 +110,7 @@ impl Driver {
         if bytes == 0 {
             return Err(Code::INVALID_VALUE);
         }
-        let name = self.name(call);
+        let name = self.watch.name(call);
         if !self.device.map(name.clone(), base, bytes) {
             return Err(Code::HOST_MEMORY_ALREADY_REGISTERED);
         }
@@ -165,7 +157,7 @@ impl Driver {
             return Ok(());
         }
         let found = self.memory.by_base.get(&base).copied().ok_or(Code::INVALID_VALUE)?;
-        self.operate(call, &[super::copies::write(base, found.bytes)], stream);
+        self.watch.operate(call, &[write(base, found.bytes)], stream);
         self.free(base)
     }
 

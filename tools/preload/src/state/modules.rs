@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ptxrace::backend::emu::{Kernel, Loaded};
-use ptxrace::fatbin::{self, Device, IMAGE_LIMIT, Pick, WRAPPER_BYTES, Wrapper};
+use ptxrace::fatbin::Device;
 use ptxrace::instrument::SiteTable;
 use ptxrace::ptx::ast::{Function as Entry, Module as Tree};
 use ptxrace::session::exec::log::{Gap, Line};
@@ -14,6 +14,10 @@ use rustc_hash::FxHashMap;
 
 use super::{Driver, devices};
 use crate::code::{Answer, Code};
+use crate::watch::{self, Found};
+
+/// What PTX is chosen for.
+const DEVICE: Device = Device::new(devices::CAPABILITY.0, devices::CAPABILITY.1);
 
 /// A module or library.
 pub(super) struct Module {
@@ -50,137 +54,55 @@ pub(crate) struct Function {
     pub(crate) dynamic_bytes: i32,
 }
 
-/// `.maxntid 16, 16` and its like.
-fn extent(entry: &Entry<'_>, directive: &str) -> Option<[u32; 3]> {
-    let found = entry.directives.iter().find(|d| d.name.text == directive)?;
-    let mut extent = [1; 3];
-    for (slot, number) in extent.iter_mut().zip(found.args.text.split(',')) {
-        *slot = number.trim().parse().ok()?;
-    }
-    Some(extent)
-}
-
 fn facts(module: &Tree<'_>) -> Vec<Facts> {
     let of = |entry: &Entry<'_>| Facts {
         name: entry.name.text.into(),
-        most_threads: extent(entry, ".maxntid").or(extent(entry, ".reqntid")).map(|e| e.iter().product()),
-        cluster: extent(entry, ".reqnctapercluster"),
+        most_threads: entry.extent(".maxntid").or(entry.extent(".reqntid")).map(|e| e.iter().product()),
+        cluster: entry.extent(".reqnctapercluster"),
     };
     module.entries().map(of).collect()
-}
-
-/// The PTX of an image, or why there is none.
-enum Found {
-    Ptx { text: String, path: PathBuf },
-    Opaque(String),
 }
 
 impl Driver {
     /// Loads a module from a file.
     pub(crate) fn load_file(&mut self, path: &str) -> Answer<u64> {
         let bytes = std::fs::read(path).map_err(|_| Code::FILE_NOT_FOUND)?;
-        let found = self.image(&bytes, path.into())?;
-        self.load(found)
+        self.load(watch::file(&bytes, path.into(), DEVICE)?)
     }
 
-    /// Loads a module that lies in memory: PTX that ends with a zero byte, a fatbin, or the structure that points to one.
+    /// Loads a module that lies in memory.
     pub(crate) fn load_data(&mut self, call: &'static str, address: u64) -> Answer<u64> {
-        let path = PathBuf::from(self.name(call));
-        let mut head = [0; WRAPPER_BYTES];
-        // No image is shorter than four bytes; a text may be shorter than a wrapper.
-        self.host.read(address, &mut head[..4]);
-        let bytes = match head[..4] {
-            [0xb1, 0x43, 0x62, 0x46] => {
-                self.host.read(address, &mut head);
-                let wrapper = Wrapper::parse(&head).map_err(|_| Code::INVALID_IMAGE)?;
-                self.container(wrapper.data)?
-            }
-            [0x50, 0xed, 0x55, 0xba] => self.container(address)?,
-            [0x7f, b'E', b'L', b'F'] => {
-                return self.load(Found::Opaque(path.to_string_lossy().into_owned()));
-            }
-            _ => self.host.text(address),
-        };
-        let found = self.image(&bytes, path)?;
-        self.load(found)
-    }
-
-    /// The bytes of a fatbin in memory.
-    fn container(&self, address: u64) -> Answer<Vec<u8>> {
-        let mut head = [0; fatbin::HEADER_BYTES];
-        self.host.read(address, &mut head);
-        let size = fatbin::container_bytes(&head).map_err(|_| Code::INVALID_IMAGE)?;
-        let mut bytes = vec![0; usize::try_from(size).map_err(|_| Code::INVALID_IMAGE)?];
-        self.host.read(address, &mut bytes);
-        Ok(bytes)
-    }
-
-    fn image(&mut self, bytes: &[u8], path: PathBuf) -> Answer<Found> {
-        let shown = path.to_string_lossy().into_owned();
-        if bytes.starts_with(b"\x7fELF") {
-            return Ok(Found::Opaque(shown));
-        }
-        if !bytes.starts_with(b"\x50\xed\x55\xba") {
-            let text = bytes.split(|byte| *byte == 0).next().unwrap_or(bytes);
-            let text = String::from_utf8(text.to_vec()).map_err(|_| Code::INVALID_IMAGE)?;
-            return Ok(Found::Ptx { text, path });
-        }
-        let contents = fatbin::read(bytes);
-        let container = contents.containers.first().ok_or(Code::INVALID_IMAGE)?;
-        let (major, minor) = devices::CAPABILITY;
-        match fatbin::pick(&container.images, Device::new(major, minor)) {
-            Pick::Ptx(image) => {
-                let text = image.text(IMAGE_LIMIT).map_err(|_| Code::INVALID_IMAGE)?.into_owned();
-                let path = match image.name.as_ref() {
-                    "" => path,
-                    name => PathBuf::from(format!("{name} ({})", image.arch)),
-                };
-                Ok(Found::Ptx { text, path })
-            }
-            Pick::Opaque(image) => {
-                Ok(Found::Opaque(if image.name.is_empty() { shown } else { image.name.clone().into_owned() }))
-            }
-            Pick::Nothing => Err(Code::NO_BINARY_FOR_GPU),
-        }
+        let name = PathBuf::from(self.watch.name(call));
+        self.load(watch::find(&*self.host, address, name, DEVICE)?)
     }
 
     fn load(&mut self, found: Found) -> Answer<u64> {
-        let (text, path) = match found {
-            Found::Ptx { text, path } => (text, path),
-            Found::Opaque(name) => {
-                self.gap(
-                    Gap::Opaque,
-                    format!("`{name}` has machine code only, which the emulator cannot run"),
-                );
+        let (path, text) = match found {
+            Found::Ptx(mut texts) if texts.len() == 1 => texts.remove(0),
+            Found::Ptx(texts) => {
+                let names: Vec<_> = texts.iter().map(|(path, _)| path.display().to_string()).collect();
+                let detail = format!("modules that have to be linked: {}", names.join(", "));
+                self.watch.gap(Gap::Call, detail);
+                return Err(Code::NOT_SUPPORTED);
+            }
+            Found::Opaque(name, _) => {
+                let detail = format!("`{name}` has machine code only, which the emulator cannot run");
+                self.watch.gap(Gap::Opaque, detail);
                 return Err(Code::NO_BINARY_FOR_GPU);
             }
         };
         let source = SourceFile::new(path, text).map_err(|_| Code::INVALID_PTX)?;
-        let module = match ptxrace::session::parse(&source) {
-            Ok(module) => module,
-            Err(errors) => {
-                let first = errors.first().map_or("", |error| error.message.as_str());
-                self.gap(Gap::Call, format!("module `{}` was refused: {first}", source.path().display()));
-                return Err(Code::INVALID_PTX);
-            }
-        };
-        let first = self.engine.next_site();
+        let module = self.watch.parse(&source).ok_or(Code::INVALID_PTX)?;
+        let first = self.watch.next_site();
         let sites = Arc::new(SiteTable::numbered(&module, first));
         let loaded = self.device.load(&module, Arc::clone(&sites));
-        self.engine.add_module(sites);
         let entries = facts(&module);
         drop(module);
-        let number = match &mut self.log {
-            Some(log) => log.module(source.path().into(), source.text(), first).unwrap_or(usize::MAX),
-            None => 0,
-        };
+        let number = self.watch.module(&source, sites, first);
         for variable in loaded.variables() {
-            let line = Line::Region(variable.clone());
-            if let Some(log) = &mut self.log {
-                log.push(&line);
-            }
+            self.watch.say(&Line::Region(variable.clone()));
         }
-        self.flush();
+        self.watch.flush();
         let handle = self.handle();
         let functions = FxHashMap::default();
         self.modules.insert(handle, Module { source, loaded, number, entries, functions });
@@ -217,7 +139,7 @@ impl Driver {
         let kernel = match decoded {
             Ok(kernel) => Arc::new(kernel),
             Err(error) => {
-                self.gap(Gap::Call, format!("kernel `{name}` cannot be emulated: {error}"));
+                self.watch.gap(Gap::Call, format!("kernel `{name}` cannot be emulated: {error}"));
                 return Err(Code::NOT_SUPPORTED);
             }
         };

@@ -9,6 +9,7 @@ use ptxrace::session::exec::log::Writer;
 
 use super::*;
 use crate::code::Code;
+use crate::watch::{Rows, Timing};
 
 /// Where the host's memory begins.
 const BASE: u64 = 0x7f00_0000_0000;
@@ -82,8 +83,9 @@ struct Setup {
 fn setup() -> Setup {
     let host = Fake::default();
     let folder = tempfile::tempdir().unwrap();
-    let log = Writer::create(folder.path(), 1, vec!["app".into()]).unwrap();
-    let mut driver = Driver::new(Box::new(host.clone()), Some(log), RunOptions::default(), Wanted::default());
+    let log = Writer::create(folder.path(), 1, "emu", vec!["app".into()]).unwrap();
+    let watch = Watch::new(Some(log), Wanted::default());
+    let mut driver = Driver::new(Box::new(host.clone()), watch, RunOptions::default());
     driver.create_context(1);
     let image = host.add(PTX.as_bytes());
     let module = driver.load_data("cuModuleLoadData", image).unwrap();
@@ -160,30 +162,30 @@ fn a_copy_that_waits_orders_and_one_that_does_not_races() {
     let a = setup.driver.allocate("cuMemAlloc", 64).unwrap();
     let streams = [(); 2].map(|()| {
         let handle = setup.driver.create_stream(1, 0);
-        setup.driver.stream(handle, false, 1).unwrap()
+        setup.driver.watch.stream(handle, false, 1).unwrap()
     });
     setup.launch(a, 1, streams[0], 1).unwrap();
     let moment = setup.driver.create_event(0);
-    setup.driver.record(moment, streams[0]).unwrap();
-    setup.driver.wait(streams[1], moment).unwrap();
+    setup.driver.watch.record(moment, streams[0]).unwrap();
+    setup.driver.watch.wait(streams[1], moment).unwrap();
     setup.read(a, streams[1], Timing::Async);
     assert_eq!(setup.findings(), 0);
     // The first stream does not wait for that copy.
     setup.launch(a, 2, streams[0], 1).unwrap();
     assert_eq!(setup.findings(), 1);
-    setup.driver.synchronize(streams[0]);
+    setup.driver.watch.synchronize(streams[0]);
     setup.read(a, streams[1], Timing::Waits);
     setup.launch(a, 3, streams[0], 1).unwrap();
     assert_eq!(setup.findings(), 1);
-    assert_eq!(setup.driver.elapsed(moment, 1), Err(Code::INVALID_HANDLE));
+    assert_eq!(setup.driver.watch.elapsed(moment, 1), Err(Code::INVALID_HANDLE));
 }
 
 #[test]
 fn an_asynchronous_free_has_to_be_ordered() {
     let mut setup = setup();
     let (one, other) = (setup.driver.create_stream(1, 0), setup.driver.create_stream(1, 0));
-    let one = setup.driver.stream(one, false, 1).unwrap();
-    let other = setup.driver.stream(other, false, 1).unwrap();
+    let one = setup.driver.watch.stream(one, false, 1).unwrap();
+    let other = setup.driver.watch.stream(other, false, 1).unwrap();
     let a = setup.driver.allocate_async("cuMemAllocAsync", 64, one).unwrap();
     setup.launch(a, 1, one, 1).unwrap();
     assert_eq!(setup.findings(), 0);
@@ -195,14 +197,14 @@ fn an_asynchronous_free_has_to_be_ordered() {
 #[test]
 fn default_streams_are_told_apart() {
     let mut setup = setup();
-    let legacy = setup.driver.stream(0, false, 1).unwrap();
-    let own = setup.driver.stream(0, true, 1).unwrap();
+    let legacy = setup.driver.watch.stream(0, false, 1).unwrap();
+    let own = setup.driver.watch.stream(0, true, 1).unwrap();
     assert_eq!(legacy, StreamId::LEGACY);
     assert_ne!(own, legacy);
-    assert_eq!(setup.driver.stream(2, false, 1), Ok(own));
-    assert_eq!(setup.driver.stream(1, true, 1), Ok(legacy));
-    assert_ne!(setup.driver.stream(0, true, 2), Ok(own));
-    assert_eq!(setup.driver.stream(0x77, false, 1), Err(Code::INVALID_HANDLE));
+    assert_eq!(setup.driver.watch.stream(2, false, 1), Ok(own));
+    assert_eq!(setup.driver.watch.stream(1, true, 1), Ok(legacy));
+    assert_ne!(setup.driver.watch.stream(0, true, 2), Ok(own));
+    assert_eq!(setup.driver.watch.stream(0x77, false, 1), Err(Code::INVALID_HANDLE));
 }
 
 #[test]

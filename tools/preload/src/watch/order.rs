@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use ptxrace::engine::{Moment, StreamId};
 
-use super::Driver;
+use super::Watch;
 use crate::code::{Answer, Code};
 
 /// A thread of the program, by a number.
@@ -35,7 +35,7 @@ pub(super) struct Event {
 const NON_BLOCKING: u32 = 1;
 const DISABLE_TIMING: u32 = 2;
 
-impl Driver {
+impl Watch {
     /// The stream of a handle. For calls of per-thread variants, none is the stream of the thread.
     pub(crate) fn stream(&mut self, handle: u64, per_thread: bool, thread: ThreadId) -> Answer<Stream> {
         match handle {
@@ -53,11 +53,10 @@ impl Driver {
         }
     }
 
-    pub(crate) fn create_stream(&mut self, flags: u32, priority: i32) -> u64 {
-        let handle = self.handle();
+    /// The program has made a stream.
+    pub(crate) fn create_stream(&mut self, handle: u64, flags: u32, priority: i32) {
         let id = self.streams.create(flags & NON_BLOCKING == 0);
         self.created.insert(handle, Created { id, flags, priority });
-        handle
     }
 
     pub(crate) fn destroy_stream(&mut self, handle: u64) -> Answer {
@@ -84,10 +83,9 @@ impl Driver {
         self.streams.synchronize_all();
     }
 
-    pub(crate) fn create_event(&mut self, flags: u32) -> u64 {
-        let handle = self.handle();
+    /// The program has made an event.
+    pub(crate) fn create_event(&mut self, handle: u64, flags: u32) {
         self.events.insert(handle, Event { recorded: None, timed: flags & DISABLE_TIMING == 0 });
-        handle
     }
 
     pub(crate) fn destroy_event(&mut self, handle: u64) -> Answer {
@@ -116,6 +114,16 @@ impl Driver {
             self.streams.host_waits(moment);
         }
         Ok(())
+    }
+
+    /// What comes before the next operation of a stream.
+    pub(crate) fn moment(&self, stream: Stream) -> Moment {
+        self.streams.record(stream)
+    }
+
+    /// The host knows that this has come.
+    pub(crate) fn reached(&mut self, moment: &Moment) {
+        self.streams.host_waits(moment);
     }
 
     /// Milliseconds between two events.

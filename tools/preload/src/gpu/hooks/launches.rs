@@ -1,0 +1,119 @@
+//! Launches of kernels.
+
+use std::ffi::c_void;
+
+use ptxrace::session::exec::log::Gap;
+
+use super::{Cx, done, hooks, skipped};
+use crate::api::{CLUSTER_DIMENSION, COMPLETION_EVENT, LaunchConfig, PROGRAMMATIC_EVENT, attributes, get};
+use crate::gpu::launch::Config;
+use crate::process::watching;
+
+/// Launches through `go`, watched where that is possible.
+fn launch(config: &Config, go: impl Fn() -> u32) -> u32 {
+    if crate::gpu::given_up() {
+        return go();
+    }
+    let launched = watching(|gpu| {
+        gpu.catch_up();
+        gpu.launch(config, &go)
+    });
+    launched.unwrap_or_else(go)
+}
+
+fn config(cx: Cx, function: u64, grid: [u32; 3], block: [u32; 3], shared: u32, stream: u64) -> Config {
+    Config { function, grid, block, cluster: None, shared, stream: cx.handle(stream) }
+}
+
+hooks! {
+    fn cuLaunchKernel(
+        cx, real;
+        function: u64,
+        grid_x: u32,
+        grid_y: u32,
+        grid_z: u32,
+        block_x: u32,
+        block_y: u32,
+        block_z: u32,
+        shared: u32,
+        stream: u64,
+        arguments: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) as [cuLaunchKernel] per_thread [cuLaunchKernel_ptsz] {
+        let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
+        launch(&config(cx, function, grid, block, shared, stream), || {
+            real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments, extra)
+        })
+    }
+
+    fn cuLaunchCooperativeKernel(
+        cx, real;
+        function: u64,
+        grid_x: u32,
+        grid_y: u32,
+        grid_z: u32,
+        block_x: u32,
+        block_y: u32,
+        block_z: u32,
+        shared: u32,
+        stream: u64,
+        arguments: *mut *mut c_void,
+    ) as [cuLaunchCooperativeKernel] per_thread [cuLaunchCooperativeKernel_ptsz] {
+        let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
+        launch(&config(cx, function, grid, block, shared, stream), || {
+            real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments)
+        })
+    }
+
+    fn cuLaunchKernelEx(
+        cx, real;
+        given: *const LaunchConfig,
+        function: u64,
+        arguments: *mut *mut c_void,
+        extra: *mut *mut c_void,
+    ) as [cuLaunchKernelEx] per_thread [cuLaunchKernelEx_ptsz] {
+        let Ok(launched) = get(given) else { return real(given, function, arguments, extra) };
+        let mut wanted = config(cx, function, launched.grid, launched.block, launched.shared, launched.stream);
+        for attribute in attributes(&launched) {
+            match attribute.id {
+                CLUSTER_DIMENSION => {
+                    let cluster = [attribute.value[0], attribute.value[1], attribute.value[2]];
+                    wanted.cluster = (cluster != [0; 3]).then_some(cluster);
+                }
+                PROGRAMMATIC_EVENT | COMPLETION_EVENT => {
+                    let detail = "a launch with an event attribute: the order by that event is not known";
+                    crate::process::gap(Gap::Call, detail.into());
+                }
+                _ => {}
+            }
+        }
+        launch(&wanted, || real(given, function, arguments, extra))
+    }
+
+    fn cuGraphLaunch(cx, real; graph: u64, stream: u64) as [cuGraphLaunch] per_thread [cuGraphLaunch_ptsz] {
+        done(real(graph, stream), |gpu| {
+            gpu.watch.gap(Gap::Call, "launches of graphs are not checked".into());
+        })
+    }
+
+    fn cuLaunch(cx, real; function: u64) as [cuLaunch] per_thread [] {
+        skipped(real(function), cx)
+    }
+
+    fn cuLaunchGrid(cx, real; function: u64, width: i32, height: i32) as [cuLaunchGrid] per_thread [] {
+        skipped(real(function, width, height), cx)
+    }
+
+    fn cuLaunchGridAsync(cx, real; function: u64, width: i32, height: i32, stream: u64) as [cuLaunchGridAsync] per_thread [] {
+        skipped(real(function, width, height, stream), cx)
+    }
+
+    fn cuLaunchCooperativeKernelMultiDevice(
+        cx, real;
+        list: *mut c_void,
+        count: u32,
+        flags: u32,
+    ) as [cuLaunchCooperativeKernelMultiDevice] per_thread [] {
+        skipped(real(list, count, flags), cx)
+    }
+}

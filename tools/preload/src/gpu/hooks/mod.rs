@@ -1,0 +1,124 @@
+//! The symbols that do more than go on to the real driver. Each first calls it, and then says what that meant.
+
+#![allow(non_snake_case, reason = "the names are the driver's")]
+
+mod contexts;
+mod copies;
+mod launches;
+mod memory;
+mod modules;
+mod others;
+mod streams;
+mod symbols;
+
+pub(super) use symbols::find;
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use ptxrace::session::exec::log::Gap;
+
+use super::Gpu;
+use crate::code::Code;
+use crate::process::watching;
+
+/// How a symbol was called.
+#[derive(Clone, Copy)]
+struct Cx {
+    /// The call without what tells its versions apart.
+    call: &'static str,
+    /// By a variant for which the default stream is the thread's own.
+    per_thread: bool,
+}
+
+impl Cx {
+    /// A handle that means the same for calls of all variants.
+    fn handle(self, stream: u64) -> u64 {
+        match (stream, self.per_thread) {
+            (0, true) => 2,
+            (0, false) => 1,
+            _ => stream,
+        }
+    }
+
+    /// The stream of a handle.
+    fn stream(self, gpu: &mut Gpu, handle: u64) -> crate::watch::Stream {
+        gpu.stream(self.handle(handle), false)
+    }
+}
+
+/// Symbols: `fn CALL(cx, real; arguments) as [NAMES] per_thread [NAMES of the per-thread variants]`. `real` calls the driver.
+macro_rules! hooks {
+    ($(
+        fn $call:ident($cx:ident, $real:ident; $($arg:ident: $ty:ty),* $(,)?) as [$($name:ident)*] per_thread [$($thread:ident)*] $body:block
+    )*) => {
+        mod inner {
+            #[allow(unused_imports, reason = "not every file needs all")]
+            use super::*;
+            $(
+                #[allow(clippy::too_many_arguments, reason = "as many as the driver's has")]
+                pub(super) fn $call($cx: super::super::Cx, $real: extern "C" fn($($ty),*) -> u32, $($arg: $ty),*) -> u32 {
+                    let _ = $cx;
+                    $body
+                }
+            )*
+        }
+        $(
+            hooks!(@each $call, false, [$($name)*], ($($arg: $ty),*));
+            hooks!(@each $call, true, [$($thread)*], ($($arg: $ty),*));
+        )*
+        /// Names and addresses.
+        pub(super) fn table() -> Vec<(&'static str, usize)> {
+            vec![$(
+                $((stringify!($name), $name as *const () as usize),)*
+                $((stringify!($thread), $thread as *const () as usize),)*
+            )*]
+        }
+    };
+    (@each $call:ident, $per_thread:literal, [], $typed:tt) => {};
+    (@each $call:ident, $per_thread:literal, [$name:ident $($rest:ident)*], $typed:tt) => {
+        hooks!(@symbol $call, $name, $per_thread, $typed);
+        hooks!(@each $call, $per_thread, [$($rest)*], $typed);
+    };
+    (@symbol $call:ident, $name:ident, $per_thread:literal, ($($arg:ident: $ty:ty),*)) => {
+        #[allow(clippy::too_many_arguments, reason = "as many as the driver's has")]
+        extern "C" fn $name($($arg: $ty),*) -> u32 {
+            static AT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+            let name = std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes());
+            let at = name.ok().and_then(|name| crate::gpu::driver::cached(&AT, name));
+            let Some(at) = at else { return crate::code::Code::NOT_FOUND.0 };
+            // SAFETY: this is the driver's function of that name, which has these types.
+            let real: extern "C" fn($($ty),*) -> u32 = unsafe { std::mem::transmute(at) };
+            let cx = super::Cx { call: stringify!($call), per_thread: $per_thread };
+            super::guard(stringify!($name), || inner::$call(cx, real, $($arg),*))
+        }
+    };
+}
+use hooks;
+
+/// No panic goes on to the program.
+fn guard(name: &str, call: impl FnOnce() -> u32) -> u32 {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
+        let said = catch_unwind(AssertUnwindSafe(|| {
+            let detail = format!("the wrapper failed in `{name}`: what followed may not have been checked");
+            crate::process::gap(Gap::Call, detail);
+        }));
+        drop(said);
+        Code::UNKNOWN.0
+    })
+}
+
+/// Says what a call meant, if the driver did it.
+fn done(code: u32, what: impl FnOnce(&mut Gpu)) -> u32 {
+    if code == 0 && !super::given_up() {
+        watching(|gpu| {
+            gpu.catch_up();
+            what(gpu);
+        });
+    }
+    code
+}
+
+/// The same for a call that is not followed.
+fn skipped(code: u32, cx: Cx) -> u32 {
+    done(code, |gpu| gpu.watch.gap(Gap::Call, format!("`{}` is not followed", cx.call)))
+}

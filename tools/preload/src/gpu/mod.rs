@@ -1,0 +1,135 @@
+//! The real driver, watched: modules are loaded with instrumented PTX in their place, launches are waited for and their records
+//! checked, and what else orders accesses or makes memory is kept in mind. All other calls go straight through.
+//!
+//! | module | holds |
+//! | --- | --- |
+//! | `driver` | the real driver, and what is called of it |
+//! | `hooks` | the symbols that do more than go on to the real one |
+//! | `load` | images in, instrumented modules out |
+//! | `launch` | launches, one after the other, with their records |
+//! | `ring` | the records, in memory that the device and the host share |
+//!
+//! Launches are serialised: each is waited for before the call returns. The engine takes the order from streams, events
+//! and waiting, so that this hides no race between launches. A kernel that waits for another one, or for the host, comes to its
+//! time limit; after that the process is not watched any more.
+
+mod driver;
+mod hooks;
+mod launch;
+mod load;
+mod ring;
+
+use std::collections::BTreeMap;
+use std::ffi::CStr;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::Mutex;
+use ptxrace::backend::{Region, RunOptions};
+use ptxrace::engine::Moment;
+use ptxrace::session::exec::log::Line;
+use rustc_hash::{FxHashMap, FxHashSet};
+
+use crate::watch::{Stream, Watch};
+
+/// Where a symbol leads: to a hook, or to the real driver's own function.
+pub(crate) fn address(name: &'static CStr, path: &Path) -> Option<usize> {
+    driver::open(path);
+    let real = driver::function(name)?;
+    Some(name.to_str().ok().and_then(hooks::find).unwrap_or(real))
+}
+
+/// What the host functions of streams have reached. They must not wait for a lock that a launch behind them holds.
+static REACHED: Mutex<Vec<Moment>> = Mutex::new(Vec::new());
+
+/// Nothing is watched any more: a kernel runs on that was given up.
+static GIVEN_UP: AtomicBool = AtomicBool::new(false);
+
+fn given_up() -> bool {
+    GIVEN_UP.load(Ordering::Relaxed)
+}
+
+/// What is known of a process that uses the real driver.
+pub(crate) struct Gpu {
+    pub(crate) watch: Watch,
+    options: RunOptions,
+    /// Where the launcher keeps what processes tell each other.
+    folder: Option<PathBuf>,
+    modules: FxHashMap<u64, load::Module>,
+    /// Modules of libraries, as the driver makes them for each context.
+    of_libraries: FxHashMap<u64, u64>,
+    kernels: FxHashMap<u64, load::Kernel>,
+    /// By context.
+    rings: FxHashMap<u64, ring::Rings>,
+    /// Memory that the program has made, by its address.
+    memory: BTreeMap<u64, u64>,
+    /// Kernels without PTX that were launched.
+    opaque: FxHashSet<String>,
+}
+
+impl Gpu {
+    pub(crate) fn new(watch: Watch, options: RunOptions, folder: Option<PathBuf>) -> Self {
+        Self {
+            watch,
+            options,
+            folder,
+            modules: FxHashMap::default(),
+            of_libraries: FxHashMap::default(),
+            kernels: FxHashMap::default(),
+            rings: FxHashMap::default(),
+            memory: BTreeMap::new(),
+            opaque: FxHashSet::default(),
+        }
+    }
+
+    /// Takes in what host functions have told.
+    fn catch_up(&mut self) {
+        for moment in std::mem::take(&mut *REACHED.lock()) {
+            self.watch.reached(&moment);
+        }
+    }
+
+    /// The stream of a handle, as the program's call means it. One that it made in a way that is not known is new.
+    fn stream(&mut self, handle: u64, per_thread: bool) -> Stream {
+        let thread = crate::process::thread();
+        if let Ok(stream) = self.watch.stream(handle, per_thread, thread) {
+            return stream;
+        }
+        self.watch.create_stream(handle, 0, 0);
+        self.watch.stream(handle, per_thread, thread).unwrap_or(Stream::LEGACY)
+    }
+
+    /// The program has made memory.
+    fn made(&mut self, call: &'static str, base: u64, bytes: u64) {
+        let name = self.watch.name(call);
+        self.memory.insert(base, bytes);
+        self.watch.say(&Line::Region(Region { name, base, bytes, element: 1 }));
+    }
+
+    /// Memory is gone in the order of a stream. Gives its size.
+    fn forget(&mut self, base: u64) -> Option<u64> {
+        self.memory.remove(&base)
+    }
+
+    /// Memory is gone. The driver waits for the device before it takes memory back, or it could not be used again at once;
+    /// its documentation does not say so. Without that, what is made at the same address would seem to race.
+    fn gone(&mut self, base: u64) {
+        self.memory.remove(&base);
+        self.watch.synchronize_all();
+    }
+
+    /// A context is gone, or all are.
+    fn left(&mut self, context: Option<u64>) {
+        self.watch.synchronize_all();
+        match context {
+            Some(context) => {
+                self.rings.remove(&context);
+                self.modules.values_mut().for_each(|module| module.forget(context));
+            }
+            None => {
+                self.rings.clear();
+                self.modules.values_mut().for_each(load::Module::forget_all);
+            }
+        }
+    }
+}
