@@ -1,5 +1,6 @@
 //! `ptxrace exec` on programs: one in C (`tests/exec/app.c`), which is linked against the driver, and one in Rust, which loads
-//! it through cudarc (`tests/exec/rust_app.rs`, in this very executable). No GPU is needed.
+//! it through cudarc (`tests/exec/rust_app.rs`, in this very executable). No GPU is needed: each is run on the emulator, and
+//! as on a GPU, with a copy of the wrapper as the driver, which runs the instrumented kernels on the emulator.
 //!
 //! Without a C compiler the trials of the C program are listed as ignored.
 
@@ -15,6 +16,7 @@ use ptxrace::session::exec::find_wrapper;
 use serde_json::Value;
 
 /// What a trial runs, and what shall come of it.
+#[derive(Clone)]
 struct Case {
     what: &'static str,
     flags: &'static [&'static str],
@@ -112,19 +114,28 @@ fn kernels() -> PathBuf {
     root().join("tests/exec/kernels.ptx")
 }
 
-fn exec(flags: &[&str], program: &[&Path], report: &Path) -> Output {
+/// What runs the kernels: the emulator, or a driver of its own that takes the place of a GPU's.
+#[derive(Clone, Copy)]
+enum On<'p> {
+    Emulator,
+    Driver(&'p Path),
+}
+
+fn exec(on: On<'_>, flags: &[&str], program: &[&Path], report: &Path) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ptxrace"));
-    command
-        .args(["exec", "--backend", "emu", "--format", "text", "--format", "json", "--output"])
-        .arg(report);
+    match on {
+        On::Emulator => command.args(["exec", "--backend", "emu"]),
+        On::Driver(driver) => command.env("PTXRACE_DRIVER", driver).args(["exec", "--backend", "gpu"]),
+    };
+    command.args(["--format", "text", "--format", "json", "--output"]).arg(report);
     command.args(flags).arg("--").args(program);
     command.output().expect("ptxrace runs")
 }
 
-fn check(case: &Case, program: &[&Path]) -> Result<(), Failed> {
+fn check(on: On<'_>, case: &Case, program: &[&Path]) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("report.json");
-    let output = exec(case.flags, program, &file);
+    let output = exec(on, case.flags, program, &file);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let text = std::fs::read_to_string(&file).map_err(|error| format!("{error}\n{said}"))?;
     let report: Value = serde_json::from_str(&text)?;
@@ -146,16 +157,29 @@ fn check(case: &Case, program: &[&Path]) -> Result<(), Failed> {
     expect("verdict", name(&report["verdict"]), case.verdict.into())?;
     expect("findings", format!("{found:?}"), format!("{wanted:?}"))?;
     expect("incomplete", format!("{reasons:?}"), format!("{:?}", case.incomplete))?;
+    let backend = match on {
+        On::Emulator => "emu",
+        On::Driver(_) => "gpu",
+    };
+    let others = list("launches").iter().filter(|launch| launch["backend"] != backend).count();
+    expect("launches on something else", others.to_string(), "0".into())?;
     expect("launches", list("launches").len().to_string(), case.launches.to_string())?;
     expect("exit code", format!("{:?}", output.status.code()), format!("{:?}", Some(case.code)))?;
     Ok(())
 }
 
+fn wrapper() -> PathBuf {
+    find_wrapper(Path::new(env!("CARGO_BIN_EXE_ptxrace"))).expect("the wrapper is built")
+}
+
+fn on(driver: Option<&Path>) -> On<'_> {
+    driver.map_or(On::Emulator, On::Driver)
+}
+
 /// The C program, linked against the wrapper as against the driver; `None` without a compiler.
 fn compile(folder: &Path) -> Option<PathBuf> {
     Command::new("cc").arg("--version").output().ok()?;
-    let wrapper = find_wrapper(Path::new(env!("CARGO_BIN_EXE_ptxrace"))).expect("the wrapper is built");
-    std::os::unix::fs::symlink(wrapper, folder.join("libcuda.so")).expect("a link");
+    std::os::unix::fs::symlink(wrapper(), folder.join("libcuda.so")).expect("a link");
     let app = folder.join("app");
     let source = root().join("tests/exec/app.c");
     let output = Command::new("cc")
@@ -174,7 +198,7 @@ fn compile(folder: &Path) -> Option<PathBuf> {
 /// The whole text of a report, for what is only there.
 fn shows(program: &[&Path], parts: &[&str]) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
-    let output = exec(&[], program, &folder.path().join("report.json"));
+    let output = exec(On::Emulator, &[], program, &folder.path().join("report.json"));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     match parts.iter().find(|part| !said.contains(**part)) {
         Some(part) => Err(format!("`{part}` is missing in\n{said}").into()),
@@ -192,16 +216,25 @@ fn main() {
     }
     let folder = Arc::new(tempfile::tempdir().expect("a folder"));
     let app = compile(folder.path());
+    let driver = folder.path().join("driver.so");
+    std::fs::copy(wrapper(), &driver).expect("a copy of the wrapper");
     let mut trials = Vec::new();
     for (name, case) in c_cases() {
         let (app, folder) = (app.clone(), Arc::clone(&folder));
         let ignored = app.is_none();
-        let run = move || {
-            let _ = &folder;
-            let app = app.ok_or("there is no C compiler")?;
-            check(&case, &[&app, Path::new(case.what), &kernels()])
-        };
-        trials.push(Trial::test(format!("c/{name}"), run).with_ignored_flag(ignored));
+        for (side, driver) in [("emu", None), ("gpu", Some(driver.clone()))] {
+            // Of graphs the emulator says that there are none, and the GPU's driver has them.
+            if driver.is_some() && case.what == "graph" {
+                continue;
+            }
+            let (app, folder, case) = (app.clone(), Arc::clone(&folder), case.clone());
+            let run = move || {
+                let _ = &folder;
+                let app = app.ok_or("there is no C compiler")?;
+                check(on(driver.as_deref()), &case, &[&app, Path::new(case.what), &kernels()])
+            };
+            trials.push(Trial::test(format!("c/{side}/{name}"), run).with_ignored_flag(ignored));
+        }
     }
     for (name, what, parts) in [
         (
@@ -231,21 +264,29 @@ fn main() {
         trials.push(Trial::test(format!("c/{name}/text"), run).with_ignored_flag(ignored));
     }
     for (name, case) in rust_cases() {
-        let own = std::env::current_exe().expect("an executable");
-        let run = move || check(&case, &[&own, Path::new("--app"), Path::new(case.what), &kernels()]);
-        trials.push(Trial::test(format!("rust/{name}"), run));
+        for (side, driver) in [("emu", None), ("gpu", Some(driver.clone()))] {
+            let (own, folder, case) =
+                (std::env::current_exe().expect("an executable"), Arc::clone(&folder), case.clone());
+            let run = move || {
+                let _ = &folder;
+                let program = [&own, Path::new("--app"), Path::new(case.what), &kernels()];
+                check(on(driver.as_deref()), &case, &program)
+            };
+            trials.push(Trial::test(format!("rust/{side}/{name}"), run));
+        }
     }
-    trials.push(Trial::test("refuses/gpu", || {
-        let output = Command::new(env!("CARGO_BIN_EXE_ptxrace")).args(["exec", "--", "true"]).output()?;
+    trials.push(Trial::test("refuses/seed-on-gpu", || {
+        let flags = ["exec", "--backend", "gpu", "--seed", "3", "--", "true"];
+        let output = Command::new(env!("CARGO_BIN_EXE_ptxrace")).args(flags).output()?;
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        if output.status.code() == Some(2) && said.contains("--backend emu") {
+        if output.status.code() == Some(2) && said.contains("leave out `--backend gpu`") {
             return Ok(());
         }
         Err(said.into())
     }));
     trials.push(Trial::test("refuses/no-program", || {
         let folder = tempfile::tempdir()?;
-        let output = exec(&[], &[Path::new("/no/such/program")], &folder.path().join("r"));
+        let output = exec(On::Emulator, &[], &[Path::new("/no/such/program")], &folder.path().join("r"));
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         if output.status.code() == Some(2) && said.contains("cannot run `/no/such/program`") {
             return Ok(());

@@ -117,7 +117,14 @@ fn unsafe_stays_in_its_rooms() {
     sources(&root().join("tools/preload/src"), &mut files);
     for file in files {
         let inside = file.strip_prefix(root()).expect("a file of this repository");
-        let allowed = ["src/backend/gpu", "src/abi", "tools/preload/src/api", "tools/preload/src/process.rs"];
+        let allowed = [
+            "src/backend/gpu",
+            "src/abi",
+            "tools/preload/src/api",
+            "tools/preload/src/gpu",
+            "tools/preload/src/process.rs",
+            "tools/preload/src/stubs",
+        ];
         if allowed.iter().any(|allowed| inside.starts_with(allowed)) {
             continue;
         }
@@ -135,7 +142,8 @@ fn the_wrapper_gives_a_reason_for_each_unsafe() {
     for file in files {
         let text = fs::read_to_string(&file).expect("a source");
         let lines: Vec<_> = text.lines().collect();
-        for at in unsafe_lines(&text) {
+        // Who calls an unsafe function gives the reason.
+        for at in unsafe_lines(&text).filter(|at| !lines[*at].contains("unsafe fn ")) {
             let before = &lines[at.saturating_sub(3)..=at];
             let given = before.iter().any(|line| line.contains("// SAFETY: "));
             assert!(given, "{}:{} has no `// SAFETY:`", file.display(), at + 1);

@@ -70,7 +70,7 @@ pub(super) fn run(args: &ExecArgs, options: &Options, console: &mut Console<'_>)
 /// What shall run the program's kernels.
 fn runner(args: &ExecArgs) -> Result<Runner, Diagnostic> {
     let emulator_only = args.seed != 0 || args.memory == MemoryArg::Weak;
-    let gpu = || {
+    let gpu = || -> Result<Runner, String> {
         if let Some(driver) = std::env::var_os(DRIVER) {
             return Ok(Runner::Gpu { driver: driver.into() });
         }
@@ -81,9 +81,10 @@ fn runner(args: &ExecArgs) -> Result<Runner, Diagnostic> {
     match args.backend {
         BackendArg::Emu => Ok(Runner::Emulator),
         BackendArg::Auto if emulator_only => Ok(Runner::Emulator),
-        BackendArg::Auto => Ok(gpu().unwrap_or_else(|_: String| Runner::Emulator)),
+        BackendArg::Auto => Ok(gpu().unwrap_or(Runner::Emulator)),
         BackendArg::Gpu if emulator_only => {
-            let error = "`--seed` and `--memory weak` need the emulator, as a GPU's schedule cannot be chosen";
+            let error =
+                "`--seed` and `--memory weak` need the emulator, as a GPU's schedule cannot be chosen";
             Err(Diagnostic::error(error).help("leave out `--backend gpu`"))
         }
         BackendArg::Gpu => gpu().map_err(|error| {

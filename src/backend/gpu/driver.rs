@@ -499,7 +499,9 @@ pub fn library() -> Option<PathBuf> {
     }
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let paths = maps.lines().filter_map(|line| line.find('/').and_then(|at| line.get(at..)));
-    let is_driver = |path: &&str| Path::new(path).file_name().is_some_and(|n| n.to_string_lossy().starts_with("libcuda.so"));
+    let is_driver = |path: &&str| {
+        Path::new(path).file_name().is_some_and(|n| n.to_string_lossy().starts_with("libcuda.so"))
+    };
     paths.into_iter().find(is_driver).map(PathBuf::from)
 }
 

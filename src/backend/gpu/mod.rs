@@ -9,8 +9,8 @@ mod ring;
 
 use std::time::{Duration, Instant};
 
-pub use self::driver::{library, leave_abandoned};
 use self::driver::{Context, DeviceMemory, Failure, Kernel, Module, Shape, Stream};
+pub use self::driver::{leave_abandoned, library};
 pub use self::reach::unlogged;
 pub use self::ring::{Damaged, RingSizes, Taken, take};
 use self::ring::{Rings, RoundError};

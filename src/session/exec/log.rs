@@ -126,7 +126,12 @@ impl Writer {
             }
         };
         let mut writer = Self { path, pending: Vec::new(), modules: 0 };
-        writer.push(&Line::Process { pid, version: env!("CARGO_PKG_VERSION").into(), backend: backend.into(), command });
+        writer.push(&Line::Process {
+            pid,
+            version: env!("CARGO_PKG_VERSION").into(),
+            backend: backend.into(),
+            command,
+        });
         writer.flush()?;
         Ok(writer)
     }

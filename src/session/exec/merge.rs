@@ -43,9 +43,10 @@ pub fn merge(folder: &Path, policy: &Policy, search: &Search, command: &str) -> 
         merged.add(process, search, command, several)?;
     }
     let mut report = merged.report;
-    if all == 0 {
+    let unseen = report.incomplete.iter().any(|why| why.reason == Reason::OpaqueKernel);
+    if all == 0 && !unseen {
         report.incomplete.push(no_launch(paths.is_empty()));
-    } else if all == unchecked {
+    } else if all == unchecked && !unseen {
         let detail = format!("none of {all} launches was checked");
         let help = "`--kernel` fits no kernel that was launched, or `--max-launches` is 0";
         report.incomplete.push(incomplete(Reason::NoLaunch, detail, Some(help)));

@@ -19,11 +19,13 @@ impl Code {
     pub(crate) const INVALID_HANDLE: Self = Self(400);
     pub(crate) const NOT_FOUND: Self = Self(500);
     pub(crate) const ILLEGAL_ADDRESS: Self = Self(700);
+    pub(crate) const LAUNCH_OUT_OF_RESOURCES: Self = Self(701);
     pub(crate) const LAUNCH_TIMEOUT: Self = Self(702);
     pub(crate) const HOST_MEMORY_ALREADY_REGISTERED: Self = Self(712);
     pub(crate) const HOST_MEMORY_NOT_REGISTERED: Self = Self(713);
     pub(crate) const MISALIGNED_ADDRESS: Self = Self(716);
     pub(crate) const LAUNCH_FAILED: Self = Self(719);
+    pub(crate) const COOPERATIVE_LAUNCH_TOO_LARGE: Self = Self(720);
     pub(crate) const NOT_SUPPORTED: Self = Self(801);
     pub(crate) const UNKNOWN: Self = Self(999);
 }

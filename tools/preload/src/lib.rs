@@ -1,18 +1,22 @@
-//! The CUDA driver's symbols, for programs that run under `ptxrace exec`. They come from the emulator, which checks every
-//! kernel.
+//! The CUDA driver's symbols, for programs that run under `ptxrace exec`. What is behind them is the emulator, or the real
+//! driver with hooks before it; either checks every kernel.
 //!
 //! | module | holds |
 //! | --- | --- |
+//! | `stubs` | the symbols, which are jumps |
 //! | `code` | result codes |
-//! | `state` | the driver proper, safe: memory, modules, streams, events, launches |
-//! | `process` | the one driver of a process; threads, forks, the end |
-//! | `api` | the symbols: C types to state and back, `unsafe` |
+//! | `process` | what a process has: one of the two below; threads, forks, the end |
+//! | `watch` | what the engine and the log are told, whoever runs kernels |
+//! | `state` | the driver on the emulator, safe: memory, modules, launches |
+//! | `api` | its functions: C types to `state` and back, `unsafe` |
+//! | `gpu` | hooks before the real driver, `unsafe` |
 //!
 //! The library lies in every process that is started: until the first call of a symbol it does nothing.
 //!
-//! What is not provided answers `CUDA_ERROR_NOT_SUPPORTED`, and the report says so where it may matter: graphs and stream
-//! capture, arrays and textures, virtual memory management, IPC, cooperative launches over several devices, linking (`cuLink`).
-//! All host threads count as ordered by their calls; what host code itself reads and writes is not seen.
+//! All host threads count as ordered by their calls; what host code itself reads and writes is not seen. What is not followed
+//! is told of in the report: on the emulator, what it does not provide and answers with `CUDA_ERROR_NOT_SUPPORTED` (graphs and
+//! stream capture, arrays and textures, virtual memory management, IPC, cooperative launches over several devices, `cuLink`);
+//! before the real driver, launches of graphs and operations of streams on values in memory.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::print_stderr))]
 

@@ -15,8 +15,12 @@ mod symbols;
 use std::ffi::{CStr, c_char};
 
 pub(crate) use copies::{Copy2D, Copy3D, rows_2d, rows_3d};
-pub(crate) use functions::{CLUSTER_DIMENSION, COMPLETION_EVENT, LaunchConfig, PROGRAMMATIC_EVENT, attributes};
+pub(crate) use functions::{
+    CLUSTER_DIMENSION, COMPLETION_EVENT, LaunchConfig, PROGRAMMATIC_EVENT, attributes,
+};
 pub(crate) use symbols::address;
+#[cfg(test)]
+pub(crate) use symbols::all_names;
 
 use crate::code::{Answer, Code};
 use crate::watch::{HostMemory, Stream};

@@ -28,6 +28,12 @@ fn all() -> &'static FxHashMap<&'static str, usize> {
     })
 }
 
+/// The names of all symbols.
+#[cfg(test)]
+pub(crate) fn all_names() -> impl Iterator<Item = &'static str> {
+    all().keys().copied()
+}
+
 /// Those whose arguments differ between versions of the API.
 fn versioned(name: &str, version: i32) -> Option<&'static str> {
     Some(match name {

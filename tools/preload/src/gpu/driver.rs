@@ -47,6 +47,7 @@ macro_rules! imports {
     ($($name:ident($($arg:ident: $ty:ty),*);)*) => {
         $(
             #[allow(non_snake_case, reason = "the names are the driver's")]
+            #[allow(clippy::too_many_arguments, reason = "as many as the driver's has")]
             unsafe fn $name($($arg: $ty),*) -> Answer {
                 static AT: AtomicUsize = AtomicUsize::new(0);
                 let name = CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes());
@@ -65,9 +66,12 @@ macro_rules! imports {
 imports! {
     cuCtxGetCurrent(context: *mut u64);
     cuCtxGetDevice(device: *mut i32);
+    cuCtxSynchronize();
     cuDeviceGetAttribute(value: *mut i32, which: u32, device: i32);
+    cuFuncGetAttribute(value: *mut i32, which: u32, function: u64);
     cuFuncGetModule(module: *mut u64, function: u64);
     cuFuncGetName(name: *mut *const c_char, function: u64);
+    cuFuncSetAttribute(function: u64, which: u32, value: i32);
     cuKernelGetName(name: *mut *const c_char, kernel: u64);
     cuLibraryGetGlobal(pointer: *mut u64, bytes: *mut usize, library: u64, name: *const c_char);
     cuLibraryGetModule(module: *mut u64, library: u64);
@@ -99,6 +103,7 @@ imports! {
     cuMemHostAlloc(pointer: *mut *mut c_void, bytes: usize, flags: u32);
     cuMemHostGetDevicePointer_v2(to: *mut u64, pointer: *mut c_void, flags: u32);
     cuMemcpyHtoDAsync_v2(to: u64, from: *const c_void, bytes: usize, stream: u64);
+    cuModuleGetFunction(function: *mut u64, module: u64, name: *const c_char);
     cuModuleGetGlobal_v2(pointer: *mut u64, bytes: *mut usize, module: u64, name: *const c_char);
     cuModuleLoadDataEx(
         module: *mut u64,
@@ -227,7 +232,9 @@ pub(super) fn is_capturing(stream: u64) -> bool {
 pub(super) fn name_of(function: u64) -> Option<String> {
     let mut name = ptr::null();
     // SAFETY: writes one pointer to a valid place.
-    let found = unsafe { cuFuncGetName(&raw mut name, function).or_else(|_| cuKernelGetName(&raw mut name, function)) };
+    let found = unsafe {
+        cuFuncGetName(&raw mut name, function).or_else(|_| cuKernelGetName(&raw mut name, function))
+    };
     if found.is_err() || name.is_null() {
         return None;
     }
@@ -241,6 +248,35 @@ pub(super) fn module_of(function: u64) -> Option<u64> {
     // SAFETY: writes one handle to a valid place.
     unsafe { cuFuncGetModule(&raw mut module, function) }.ok()?;
     Some(module)
+}
+
+/// The kernel of a module.
+pub(super) fn function_of(module: u64, name: &str) -> Answer<u64> {
+    let name = CString::new(name).map_err(|_| Code::NOT_FOUND)?;
+    let mut function = 0;
+    // SAFETY: the name ends in zero; writes one handle to a valid place.
+    unsafe { cuModuleGetFunction(&raw mut function, module, name.as_ptr()) }?;
+    Ok(function)
+}
+
+/// Gives a kernel the attributes of another that programs set: dynamic shared memory, and large clusters.
+pub(super) fn alike(function: u64, other: u64) {
+    const SET_BY_PROGRAMS: [u32; 3] = [8, 9, 14];
+    for which in SET_BY_PROGRAMS {
+        let mut value = 0;
+        // SAFETY: writes one number to a valid place; the handles are those of kernels that are loaded.
+        unsafe {
+            if cuFuncGetAttribute(&raw mut value, which, other).is_ok() {
+                let _ = cuFuncSetAttribute(function, which, value);
+            }
+        }
+    }
+}
+
+/// Waits for everything in the current context.
+pub(super) fn synchronize() -> Answer {
+    // SAFETY: takes nothing.
+    unsafe { cuCtxSynchronize() }
 }
 
 /// What was loaded: a module or a library.
@@ -264,8 +300,12 @@ impl Handle {
         // SAFETY: the name ends in zero, and both places are valid.
         unsafe {
             match self {
-                Self::Module(raw) => cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, raw, name.as_ptr()),
-                Self::Library(raw) => cuLibraryGetGlobal(&raw mut address, &raw mut bytes, raw, name.as_ptr()),
+                Self::Module(raw) => {
+                    cuModuleGetGlobal_v2(&raw mut address, &raw mut bytes, raw, name.as_ptr())
+                }
+                Self::Library(raw) => {
+                    cuLibraryGetGlobal(&raw mut address, &raw mut bytes, raw, name.as_ptr())
+                }
             }
         }?;
         Ok((address, bytes as u64))
@@ -285,6 +325,30 @@ pub(super) fn unload_library(library: u64) {
     let _ = unsafe { cuLibraryUnload(library) };
 }
 
+/// Why the driver did not compile or link something, with its messages.
+#[derive(Clone, Debug)]
+pub(super) struct Refused {
+    pub(super) code: Code,
+    pub(super) log: String,
+}
+
+impl Refused {
+    fn new(code: Code, log: &[u8]) -> Self {
+        let log = CStr::from_bytes_until_nul(log).map(CStr::to_string_lossy);
+        Self { code, log: log.unwrap_or_default().trim().to_owned() }
+    }
+
+    /// Without messages.
+    pub(super) fn silent(code: Code) -> Self {
+        Self { code, log: String::new() }
+    }
+
+    /// One line.
+    pub(super) fn why(&self) -> String {
+        self.log.lines().next().map_or_else(|| format!("error {}", self.code.0), str::to_owned)
+    }
+}
+
 /// Options of the compiler. Values go by pointer-sized words, numbers as themselves.
 const MAX_REGISTERS: u32 = 0;
 const ERROR_LOG: u32 = 5;
@@ -295,7 +359,7 @@ fn number(value: usize) -> *mut c_void {
 }
 
 /// Loads an image, which is PTX or machine code, as a module; the compiler's messages come with the failure.
-pub(super) fn load(image: &[u8], registers: Option<u32>) -> Result<u64, (Code, String)> {
+pub(super) fn load(image: &[u8], registers: Option<u32>) -> Result<u64, Refused> {
     const LOG_BYTES: usize = 16 * 1024;
     let mut log = vec![0u8; LOG_BYTES];
     let mut options = vec![ERROR_LOG, ERROR_LOG_BYTES];
@@ -315,10 +379,7 @@ pub(super) fn load(image: &[u8], registers: Option<u32>) -> Result<u64, (Code, S
             values.as_ptr(),
         )
     };
-    loaded.map(|()| module).map_err(|code| {
-        let log = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy);
-        (code, log.unwrap_or_default().trim().to_owned())
-    })
+    loaded.map(|()| module).map_err(|code| Refused::new(code, &log))
 }
 
 /// Loads an image as a library. It has to stay where it is until the library is unloaded.
@@ -348,7 +409,7 @@ pub(super) fn load_library(
 }
 
 /// Links modules of PTX, each of which ends in zero, to machine code.
-pub(super) fn link(texts: &[Vec<u8>], registers: Option<u32>) -> Result<Vec<u8>, (Code, String)> {
+pub(super) fn link(texts: &[Vec<u8>], registers: Option<u32>) -> Result<Vec<u8>, Refused> {
     const PTX: u32 = 1;
     const LOG_BYTES: usize = 16 * 1024;
     let mut log = vec![0u8; LOG_BYTES];
@@ -376,8 +437,5 @@ pub(super) fn link(texts: &[Vec<u8>], registers: Option<u32>) -> Result<Vec<u8>,
         // SAFETY: created above, and not used any more.
         let _ = unsafe { cuLinkDestroy(state) };
     }
-    linked.map_err(|code| {
-        let log = CStr::from_bytes_until_nul(&log).map(CStr::to_string_lossy);
-        (code, log.unwrap_or_default().trim().to_owned())
-    })
+    linked.map_err(|code| Refused::new(code, &log))
 }

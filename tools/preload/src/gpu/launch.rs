@@ -37,11 +37,13 @@ impl Sink for Nowhere {
 
 impl Gpu {
     /// Launches a kernel by calling the driver with the program's own arguments.
-    pub(super) fn launch(&mut self, config: &Config, go: impl Fn() -> u32) -> u32 {
-        let Some((kernel, facts)) = self.kernel(config.function).and_then(|k| Some((self.facts(&k)?, k))).map(|(f, k)| (k, f)) else {
+    pub(super) fn launch(&mut self, config: &Config, launch: impl Fn(u64) -> u32) -> u32 {
+        let go = || launch(config.function);
+        let Some(kernel) = self.kernel(config.function) else {
             self.unseen(config.function);
             return go();
         };
+        let Some(facts) = self.facts(&kernel) else { return go() };
         if given_up() {
             return go();
         }
@@ -60,12 +62,16 @@ impl Gpu {
             }
         };
         if let Err(code) = self.ready(kernel.module, context, if checked { control } else { 0 }) {
-            let detail = format!("kernel `{}` was not checked: its module cannot be prepared ({})", kernel.name, said(code));
+            let detail = format!(
+                "kernel `{}` was not checked: its module cannot be prepared ({})",
+                kernel.name,
+                said(code)
+            );
             self.watch.gap(Gap::Call, detail);
             return go();
         }
         let stream = self.stream(config.stream, false);
-        let launch = Launch {
+        let begun = Launch {
             kernel: kernel.name.clone(),
             grid: config.grid,
             block: config.block,
@@ -75,10 +81,25 @@ impl Gpu {
             after: Vec::new(),
             args: Vec::new(),
         };
-        let index = self.watch.begin_launch(&launch, facts.number, stream, checked);
-        let mut end = LaunchEnd { unlogged: facts.unlogged, unseen_order: facts.unseen_order, ..LaunchEnd::default() };
+        let index = self.watch.begin_launch(&begun, facts.number, stream, checked);
+        let mut end =
+            LaunchEnd { unlogged: facts.unlogged, unseen_order: facts.unseen_order, ..LaunchEnd::default() };
         let mut stop = None;
-        let code = go();
+        let mut code = go();
+        if matches!(Code(code), Code::LAUNCH_OUT_OF_RESOURCES | Code::COOPERATIVE_LAUNCH_TOO_LARGE)
+            && let Some(plain) = self.plain(&kernel)
+        {
+            // What logging costs does not fit beside what the kernel needs.
+            driver::alike(plain, config.function);
+            let why = format!("kernel `{}` needs all of the device: it was launched as it is", kernel.name);
+            self.watch.gap(Gap::Opaque, why);
+            code = launch(plain);
+            self.watch.end_launch(index, end, None);
+            return code;
+        }
+        if !checked {
+            self.silent = true;
+        }
         match self.rings.get_mut(&context) {
             Some(rings) if code == 0 && checked => {
                 let mut tap = self.watch.tap(true);
@@ -159,7 +180,13 @@ impl Watched {
     fn stop(&self, launch: u32, timeout: Option<Duration>) -> Option<Stop> {
         if let Some(code) = self.failed {
             let detail = format!("the device stopped: {}", said(code));
-            return Some(Stop::Fault(Fault { kind: FaultKind::Device, launch, thread: None, at: None, detail }));
+            return Some(Stop::Fault(Fault {
+                kind: FaultKind::Device,
+                launch,
+                thread: None,
+                at: None,
+                detail,
+            }));
         }
         self.late.then(|| Stop::Timeout { after: timeout.unwrap_or_default(), warps: Vec::new() })
     }

@@ -13,8 +13,8 @@ use ptxrace::session::exec::log::{Gap, Line};
 use ptxrace::span::SourceFile;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use super::driver::{self, Handle};
 use super::Gpu;
+use super::driver::{self, Handle, Refused};
 use crate::api::Own;
 use crate::code::{Answer, Code};
 use crate::watch::{self, Found};
@@ -33,17 +33,21 @@ pub(super) struct Module {
     control: FxHashMap<u64, (u64, u64)>,
     /// Contexts in which its variables are known.
     known: FxHashSet<u64>,
+    /// What it is without instrumentation, by context, where that was needed.
+    plain: FxHashMap<u64, u64>,
 }
 
 impl Module {
     pub(super) fn forget(&mut self, context: u64) {
         self.control.remove(&context);
         self.known.remove(&context);
+        self.plain.remove(&context);
     }
 
     pub(super) fn forget_all(&mut self) {
         self.control.clear();
         self.known.clear();
+        self.plain.clear();
     }
 }
 
@@ -164,17 +168,18 @@ impl Gpu {
             images.push(text);
         }
         let registers = open.then_some(REGISTERS);
-        let loaded = compile(images, registers, kind).or_else(|(code, log)| {
-            let Some(mode) = CallMode::default().instead(&log) else { return Err((code, log)) };
+        let loaded = compile(images, registers, kind).or_else(|refused| {
+            let Some(mode) = CallMode::default().instead(&refused.log) else { return Err(refused) };
             let texts: Option<Vec<_>> = parts.iter().map(|part| part.again(mode)).collect();
-            compile(texts.ok_or((code, log))?, registers, kind)
+            compile(texts.ok_or(refused)?, registers, kind)
         });
         let (handle, image) = match loaded {
             Ok(loaded) => loaded,
-            Err((code, log)) => {
-                let names: Vec<_> = parts.iter().map(|part| part.source.path().display().to_string()).collect();
-                let why = log.lines().next().map_or_else(|| format!("error {}", code.0), str::to_owned);
-                let detail = format!("the driver did not take `{}` instrumented: {why}", names.join("`, `"));
+            Err(refused) => {
+                let names: Vec<_> =
+                    parts.iter().map(|part| part.source.path().display().to_string()).collect();
+                let (names, why) = (names.join("`, `"), refused.why());
+                let detail = format!("the driver did not take `{names}` instrumented: {why}");
                 self.watch.gap(Gap::Opaque, detail);
                 return None;
             }
@@ -185,8 +190,8 @@ impl Gpu {
         {
             self.of_libraries.insert(module, library);
         }
-        let (control, known) = (FxHashMap::default(), FxHashSet::default());
-        self.modules.insert(handle.raw(), Module { handle, parts, _image: image, control, known });
+        let (control, known, plain) = (FxHashMap::default(), FxHashSet::default(), FxHashMap::default());
+        self.modules.insert(handle.raw(), Module { handle, parts, _image: image, control, known, plain });
         Some(handle.raw())
     }
 
@@ -246,8 +251,9 @@ impl Gpu {
         let module = self.modules.get(&kernel.module)?;
         let of = |part: &Part| {
             let entry = part.entries.iter().find(|entry| entry.name == kernel.name)?;
-            let orders =
-                |index: &u32| part.sites.unlogged().get(*index as usize).is_some_and(|unlogged| unlogged.orders);
+            let orders = |index: &u32| {
+                part.sites.unlogged().get(*index as usize).is_some_and(|unlogged| unlogged.orders)
+            };
             Some(Facts {
                 number: part.number,
                 unlogged: entry.unlogged.clone(),
@@ -259,28 +265,25 @@ impl Gpu {
     }
 
     /// Sets what a module logs to in the current context, 0 for nothing, and learns where its variables are.
-    pub(super) fn ready(&mut self, module: u64, context: u64, control: u64) -> Answer {
+    pub(super) fn ready(&mut self, handle: u64, context: u64, control: u64) -> Answer {
         let stream = self.rings.get(&context).map_or(0, |rings| rings.stream);
-        let module = self.modules.get_mut(&module).ok_or(Code::INVALID_HANDLE)?;
-        match module.control.get(&context) {
-            Some((_, now)) if *now == control => {}
-            Some((at, _)) => {
-                let at = *at;
-                driver::write(stream, at, &control.to_le_bytes())?;
-                module.control.insert(context, (at, control));
-            }
+        let module = self.modules.get_mut(&handle).ok_or(Code::INVALID_HANDLE)?;
+        let (at, now) = match module.control.get(&context) {
+            Some(known) => *known,
             None => match module.handle.variable(CONTROL_SYMBOL) {
-                Ok((at, _)) => {
-                    driver::write(stream, at, &control.to_le_bytes())?;
-                    module.control.insert(context, (at, control));
-                }
+                Ok((at, _)) => (at, 0),
                 // A module that has nothing to log has no such variable.
-                Err(_) if module.parts.iter().all(|part| part.sites.sites().is_empty()) => {
-                    module.control.insert(context, (0, control));
-                }
+                Err(_) if module.parts.iter().all(|part| part.sites.sites().is_empty()) => (0, control),
                 Err(code) => return Err(code),
             },
+        };
+        if now != control {
+            if std::mem::take(&mut self.silent) {
+                driver::synchronize()?;
+            }
+            driver::write(stream, at, &control.to_le_bytes())?;
         }
+        module.control.insert(context, (at, control));
         if module.known.insert(context) {
             for (name, element) in module.parts.iter().flat_map(|part| &part.variables) {
                 // The compiler may have dropped a variable that nothing uses.
@@ -292,6 +295,39 @@ impl Gpu {
         }
         Ok(())
     }
+
+    /// Nothing logs in the current context until the next launch that is checked.
+    pub(super) fn silence(&mut self) {
+        let context = driver::current();
+        let logging = |module: &Module| module.control.get(&context).is_some_and(|(_, now)| *now != 0);
+        let handles: Vec<_> =
+            self.modules.iter().filter(|(_, module)| logging(module)).map(|(handle, _)| *handle).collect();
+        for handle in handles {
+            if let Err(code) = self.ready(handle, context, 0) {
+                self.watch.gap(Gap::Call, format!("a module could not be silenced (error {})", code.0));
+            }
+        }
+        self.silent = true;
+    }
+
+    /// Compiles a module as it was given, and finds a kernel of it there. Not if it has variables: there would be two of each.
+    pub(super) fn plain(&mut self, kernel: &Kernel) -> Option<u64> {
+        let module = self.modules.get_mut(&kernel.module)?;
+        if module.parts.iter().any(|part| !part.variables.is_empty()) {
+            return None;
+        }
+        let context = driver::current();
+        let plain = match module.plain.get(&context) {
+            Some(plain) => *plain,
+            None => {
+                let texts = module.parts.iter().map(|part| part.source.text().to_owned()).collect();
+                let (handle, _) = compile(texts, None, &Kind::Module).ok()?;
+                module.plain.insert(context, handle.raw());
+                handle.raw()
+            }
+        };
+        driver::function_of(plain, &kernel.name).ok()
+    }
 }
 
 /// Has the driver compile texts, several of which are linked.
@@ -299,7 +335,7 @@ fn compile(
     texts: Vec<String>,
     registers: Option<u32>,
     kind: &Kind,
-) -> Result<(Handle, Arc<Vec<u8>>), (Code, String)> {
+) -> Result<(Handle, Arc<Vec<u8>>), Refused> {
     let mut texts: Vec<_> = texts.into_iter().map(zero_ended).collect();
     let image = match texts.len() {
         1 => texts.remove(0),
@@ -308,14 +344,13 @@ fn compile(
     match kind {
         Kind::Module => Ok((Handle::Module(driver::load(&image, registers)?), Arc::new(image))),
         Kind::Library(options) => {
-            let silent = |code| (code, String::new());
-            let library = driver::load_library(&image, registers, *options).map_err(silent)?;
+            let library = driver::load_library(&image, registers, *options).map_err(Refused::silent)?;
             // Libraries are compiled when they are first used. What is wrong with this one has to be known now.
             if driver::current() != 0 && driver::library_module(library).is_err() {
                 driver::unload_library(library);
                 // As a module it says why.
                 let said = driver::load(&image, registers);
-                return Err(said.err().unwrap_or_else(|| silent(Code::UNKNOWN)));
+                return Err(said.err().unwrap_or_else(|| Refused::silent(Code::UNKNOWN)));
             }
             Ok((Handle::Library(library), Arc::new(image)))
         }

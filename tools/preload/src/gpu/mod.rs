@@ -19,6 +19,9 @@ mod launch;
 mod load;
 mod ring;
 
+#[cfg(test)]
+pub(crate) use hooks::hooked_names;
+
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
@@ -65,6 +68,8 @@ pub(crate) struct Gpu {
     memory: BTreeMap<u64, u64>,
     /// Kernels without PTX that were launched.
     opaque: FxHashSet<String>,
+    /// Instrumented kernels may run that log nothing. They must not begin to.
+    silent: bool,
 }
 
 impl Gpu {
@@ -79,6 +84,7 @@ impl Gpu {
             rings: FxHashMap::default(),
             memory: BTreeMap::new(),
             opaque: FxHashSet::default(),
+            silent: false,
         }
     }
 

@@ -43,11 +43,7 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(
-        host: Box<dyn HostMemory>,
-        watch: Watch,
-        options: RunOptions,
-    ) -> Self {
+    pub(crate) fn new(host: Box<dyn HostMemory>, watch: Watch, options: RunOptions) -> Self {
         Self {
             device: Device::default(),
             watch,

@@ -131,6 +131,14 @@ mod tests {
     #[test]
     fn names_are_sorted_and_none_is_twice() {
         assert!(NAMES.is_sorted_by(|a, b| a < b));
-        assert!(COUNT > 600);
+    }
+
+    #[test]
+    fn whatever_is_provided_or_hooked_is_exported() {
+        let exported = |name: &str| NAMES.iter().any(|other| other.to_bytes() == name.as_bytes());
+        let all = crate::api::all_names().chain(crate::gpu::hooked_names());
+        let missing: Vec<_> = all.filter(|name| !exported(name)).collect();
+        assert_eq!(missing, [""; 0]);
+        assert!(crate::gpu::hooked_names().count() > 100);
     }
 }

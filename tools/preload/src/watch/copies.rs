@@ -121,7 +121,14 @@ impl Watch {
     }
 
     /// Rows, which are joined and not empty, are filled.
-    pub(crate) fn filled(&mut self, call: &'static str, to: Place, rows: Rows, stream: Stream, timing: Timing) {
+    pub(crate) fn filled(
+        &mut self,
+        call: &'static str,
+        to: Place,
+        rows: Rows,
+        stream: Stream,
+        timing: Timing,
+    ) {
         let accesses: Vec<_> = rows.starts().map(|(at, _)| write(at, rows.width as u64)).collect();
         self.operate(call, &accesses, stream);
         if timing == Timing::Waits && to.is_host() {

@@ -68,7 +68,11 @@ fn linked(host: &dyn HostMemory, list: u64, name: &std::path::Path, device: Devi
             opaque @ Found::Opaque(..) => return Ok(opaque),
         }
     }
-    if all.is_empty() { Ok(Found::Opaque(name.to_string_lossy().into_owned(), None)) } else { Ok(Found::Ptx(all)) }
+    if all.is_empty() {
+        Ok(Found::Opaque(name.to_string_lossy().into_owned(), None))
+    } else {
+        Ok(Found::Ptx(all))
+    }
 }
 
 /// The bytes of a fatbin in memory.

@@ -48,7 +48,13 @@ impl Watch {
     }
 
     /// A launch of a kernel from the module of this number is given to a stream. Gives the number of the operation.
-    pub(crate) fn begin_launch(&mut self, launch: &Launch, module: usize, stream: Stream, checked: bool) -> u32 {
+    pub(crate) fn begin_launch(
+        &mut self,
+        launch: &Launch,
+        module: usize,
+        stream: Stream,
+        checked: bool,
+    ) -> u32 {
         let order = self.streams.enqueue(stream);
         let index = order.index;
         self.say(&Line::Launch {

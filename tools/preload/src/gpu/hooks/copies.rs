@@ -47,7 +47,8 @@ fn set(cx: Cx, code: u32, field: Field, stream: u64, timing: Timing) -> u32 {
     let Field { to, pitch, width, height, size } = field;
     done(code, |gpu| {
         let width = width.saturating_mul(size);
-        let rows = Rows { to, from: 0, width, height, to_pitch: pitch as u64, from_pitch: width as u64 }.joined();
+        let rows =
+            Rows { to, from: 0, width, height, to_pitch: pitch as u64, from_pitch: width as u64 }.joined();
         if rows.is_empty() || driver::is_capturing(handle) {
             return;
         }

@@ -4,21 +4,21 @@ use std::ffi::c_void;
 
 use ptxrace::session::exec::log::Gap;
 
-use super::{Cx, done, hooks, skipped};
+use super::{Cx, hooks, skipped};
 use crate::api::{CLUSTER_DIMENSION, COMPLETION_EVENT, LaunchConfig, PROGRAMMATIC_EVENT, attributes, get};
 use crate::gpu::launch::Config;
 use crate::process::watching;
 
 /// Launches through `go`, watched where that is possible.
-fn launch(config: &Config, go: impl Fn() -> u32) -> u32 {
+fn launch(config: &Config, go: impl Fn(u64) -> u32) -> u32 {
     if crate::gpu::given_up() {
-        return go();
+        return go(config.function);
     }
     let launched = watching(|gpu| {
         gpu.catch_up();
         gpu.launch(config, &go)
     });
-    launched.unwrap_or_else(go)
+    launched.unwrap_or_else(|| go(config.function))
 }
 
 fn config(cx: Cx, function: u64, grid: [u32; 3], block: [u32; 3], shared: u32, stream: u64) -> Config {
@@ -41,7 +41,7 @@ hooks! {
         extra: *mut *mut c_void,
     ) as [cuLaunchKernel] per_thread [cuLaunchKernel_ptsz] {
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        launch(&config(cx, function, grid, block, shared, stream), || {
+        launch(&config(cx, function, grid, block, shared, stream), |function| {
             real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments, extra)
         })
     }
@@ -60,7 +60,7 @@ hooks! {
         arguments: *mut *mut c_void,
     ) as [cuLaunchCooperativeKernel] per_thread [cuLaunchCooperativeKernel_ptsz] {
         let (grid, block) = ([grid_x, grid_y, grid_z], [block_x, block_y, block_z]);
-        launch(&config(cx, function, grid, block, shared, stream), || {
+        launch(&config(cx, function, grid, block, shared, stream), |function| {
             real(function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments)
         })
     }
@@ -87,13 +87,16 @@ hooks! {
                 _ => {}
             }
         }
-        launch(&wanted, || real(given, function, arguments, extra))
+        launch(&wanted, |function| real(given, function, arguments, extra))
     }
 
     fn cuGraphLaunch(cx, real; graph: u64, stream: u64) as [cuGraphLaunch] per_thread [cuGraphLaunch_ptsz] {
-        done(real(graph, stream), |gpu| {
+        watching(|gpu| {
+            gpu.catch_up();
             gpu.watch.gap(Gap::Call, "launches of graphs are not checked".into());
-        })
+            gpu.silence();
+        });
+        real(graph, stream)
     }
 
     fn cuLaunch(cx, real; function: u64) as [cuLaunch] per_thread [] {

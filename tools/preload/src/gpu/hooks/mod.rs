@@ -12,6 +12,8 @@ mod streams;
 mod symbols;
 
 pub(super) use symbols::find;
+#[cfg(test)]
+pub(crate) use symbols::hooked_names;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

@@ -30,6 +30,12 @@ pub(in crate::gpu) fn find(name: &str) -> Option<usize> {
     all().get(name).copied()
 }
 
+/// The names of all symbols that have one.
+#[cfg(test)]
+pub(crate) fn hooked_names() -> impl Iterator<Item = &'static str> {
+    all().keys().copied()
+}
+
 /// Hooks by the addresses of the driver's functions that they stand for: names alone do not say which version of a function
 /// `cuGetProcAddress` gives.
 fn by_address() -> &'static FxHashMap<usize, usize> {
