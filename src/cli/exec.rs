@@ -32,7 +32,7 @@ pub(super) fn run(args: &ExecArgs, options: &Options, console: &mut Console<'_>)
         }
     };
     let Some((program, arguments)) = args.command.split_first() else { return console.refuse(&[]) };
-    let child = Child { program: program.clone(), arguments: arguments.to_vec() };
+    let child = Child { program: program.clone(), arguments: arguments.to_vec(), variables: Vec::new() };
     let how = RunOptions {
         seed: args.seed,
         memory: match args.memory {
