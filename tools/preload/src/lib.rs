@@ -7,6 +7,7 @@
 //! | `state` | the driver proper, safe: memory, modules, streams, events, launches |
 //! | `process` | the one driver of a process; threads, forks, the end |
 //! | `api` | the symbols: C types to state and back, `unsafe` |
+//! | `trampoline` | `dlopen`, for programs that load the driver by its path |
 //!
 //! The library lies in every process that is started: until the first call of a symbol it does nothing.
 //!
@@ -22,4 +23,5 @@ mod gpu;
 mod process;
 mod state;
 mod stubs;
+mod trampoline;
 mod watch;
