@@ -13,8 +13,8 @@ use std::process::Command;
 use object::{Object, ObjectSection};
 use proptest::prelude::*;
 use ptxrace::fatbin::{
-    Arch, Compression, Contents, Device, Fault, HEADER_BYTES, IMAGE_LIMIT, Kind, Pick, Problem,
-    WRAPPER_BYTES, Wrapper, container_bytes, pick, read,
+    Arch, Compression, Contents, Device, ElfSize, Fault, HEADER_BYTES, IMAGE_LIMIT, Kind, Pick, Problem,
+    WRAPPER_BYTES, Wrapper, container_bytes, elf_size, pick, read,
 };
 
 use elf::{elf, elf_of};
@@ -420,6 +420,59 @@ const MADE: [(&str, &str, Compression); 3] = [
     ("lz4.fatbin", "speed", Compression::Lz4),
     ("zstd.fatbin", "size", Compression::Zstd),
 ];
+
+/// The size of an ELF file of which at first nothing is known, as one asks for it.
+fn asked(file: &[u8]) -> Result<u64, Fault> {
+    let mut known = 0;
+    loop {
+        match elf_size(&file[..known])? {
+            ElfSize::Exactly(size) => return Ok(size),
+            ElfSize::AtLeast(more) => {
+                assert!(more > known as u64, "no progress");
+                let Ok(more) = usize::try_from(more) else { return Ok(u64::MAX) };
+                if more > file.len() {
+                    return Ok(more as u64);
+                }
+                known = more;
+            }
+        }
+    }
+}
+
+#[test]
+fn the_size_of_an_elf_file_is_behind_all_that_is_in_it() {
+    let file = elf(&[(".text", &[1; 100]), (".nv.info", &[2; 30])]);
+    let size = file.len() as u64;
+    assert_eq!(asked(&file), Ok(size));
+    // A section that ends behind the table of sections, and one without bytes, which has none.
+    let far = elf_of(&[0; 8], &[(".far", 64, 5000)]);
+    assert_eq!(asked(&far), Ok(5064));
+    let mut without = far.clone();
+    let table = u64::from_le_bytes(*far[40..].first_chunk().unwrap()) as usize;
+    without[table + 64 + 4] = 8;
+    assert_eq!(asked(&without), Ok(far.len() as u64));
+    // A number of sections that the header has no room for.
+    let mut many = file.clone();
+    let (table, count) = (u64::from_le_bytes(*file[40..].first_chunk().unwrap()) as usize, file[60]);
+    many[60] = 0;
+    many[table + 32] = count;
+    assert_eq!(asked(&many), Ok(size));
+    let fault = asked(&numbered(90).repeat(8)).unwrap_err();
+    assert!(fault.to_string().contains("the magic number of an ELF file"), "{fault}");
+}
+
+proptest! {
+    #[test]
+    fn the_size_of_a_damaged_elf_file_is_some_number(
+        damage in prop::collection::vec((0usize..64, any::<u8>()), 1..8),
+    ) {
+        let mut file = elf(&[(".text", &[1; 100])]);
+        for (at, byte) in damage {
+            file[at] = byte;
+        }
+        let _ = asked(&file);
+    }
+}
 
 fn folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fatbin")

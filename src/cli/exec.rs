@@ -10,7 +10,9 @@ use crate::backend::gpu::{Gpu, library};
 use crate::backend::{MemoryOrder, RunOptions};
 use crate::diag::Diagnostic;
 use crate::report::Verdict;
-use crate::session::exec::{Child, Runner, Settings, Wanted, find_wrapper, launch, merge};
+use crate::session::exec::{
+    Child, Environment, Runner, Settings, Wanted, environment, find_wrapper, launch, merge, prepare,
+};
 
 /// Names another driver than the system's, for tests: the wrapper's own library is a driver that runs on the emulator.
 const DRIVER: &str = "PTXRACE_DRIVER";
@@ -32,7 +34,6 @@ pub(super) fn run(args: &ExecArgs, options: &Options, console: &mut Console<'_>)
         }
     };
     let Some((program, arguments)) = args.command.split_first() else { return console.refuse(&[]) };
-    let child = Child { program: program.clone(), arguments: arguments.to_vec() };
     let how = RunOptions {
         seed: args.seed,
         memory: match args.memory {
@@ -43,19 +44,30 @@ pub(super) fn run(args: &ExecArgs, options: &Options, console: &mut Console<'_>)
         ..RunOptions::default()
     };
     let folder = tempfile::Builder::new().prefix("ptxrace-exec-").tempdir()?;
+    let around = match runner {
+        Runner::Emulator => Environment::default(),
+        Runner::Gpu { .. } => {
+            prepare(folder.path(), &executable)?;
+            environment(folder.path(), |name| std::env::var_os(name))
+        }
+    };
+    let (program, arguments) = (program.clone(), arguments.to_vec());
+    let child = Child { program, arguments, variables: around.variables };
     let wanted = Wanted { kernels: args.kernels.clone(), most: args.max_launches };
     let settings = Settings::new(folder.path().to_owned(), runner.clone(), &how, wanted);
     let ended = match launch(&child, &wrapper, &settings) {
         Ok(ended) => ended,
         Err(error) => {
-            let error = Diagnostic::error(format!("cannot run `{}`: {error}", program.to_string_lossy()));
+            let error =
+                Diagnostic::error(format!("cannot run `{}`: {error}", child.program.to_string_lossy()));
             return console.refuse(&[error]);
         }
     };
-    let report = match merge(folder.path(), &options.policy, &options.search, &command(args, &runner)) {
+    let mut report = match merge(folder.path(), &options.policy, &options.search, &command(args, &runner)) {
         Ok(report) => report,
         Err(error) => return console.refuse(&[error]),
     };
+    report.notes.extend(around.notes.into_iter().map(Diagnostic::remark));
     let verdict = report.verdict;
     if let Err(code) = options.write_beside(report, console, true)? {
         return Ok(code);

@@ -25,6 +25,8 @@ pub struct Child {
     pub program: OsString,
     /// Its arguments.
     pub arguments: Vec<OsString>,
+    /// Further variables to set or, without a value, to unset.
+    pub variables: Vec<(&'static str, Option<OsString>)>,
 }
 
 /// How the program ended.
@@ -73,7 +75,14 @@ pub fn launch(child: &Child, wrapper: &Path, settings: &Settings) -> io::Result<
         .into_iter()
         .filter_map(|signal| signal_hook::flag::register(signal, Arc::clone(&seen)).ok())
         .collect();
-    let status = Command::new(&child.program)
+    let mut command = Command::new(&child.program);
+    for (name, value) in &child.variables {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    let status = command
         .args(&child.arguments)
         .env("LD_PRELOAD", before(wrapper.as_os_str(), std::env::var_os("LD_PRELOAD")))
         .env("LD_LIBRARY_PATH", before(shadow.as_os_str(), std::env::var_os("LD_LIBRARY_PATH")))

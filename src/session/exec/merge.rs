@@ -71,7 +71,7 @@ fn incomplete(reason: Reason, detail: String, help: Option<&str>) -> Incomplete 
 
 fn no_launch(no_process: bool) -> Incomplete {
     let detail = if no_process { "no process used the CUDA driver" } else { "no kernel was launched" };
-    let help = "programs that use the CUDA runtime, as nvcc makes them, do not run on the emulator yet; those that load the driver by an absolute path are not seen";
+    let help = "programs that use the CUDA runtime, as nvcc makes them, do not run on the emulator yet; those that are linked statically, or load the driver by its version (`libcuda.so.580.65.06`), are not seen";
     incomplete(Reason::NoLaunch, detail.into(), Some(help))
 }
 

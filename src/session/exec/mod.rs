@@ -1,10 +1,16 @@
 //! `ptxrace exec`: a program is run under the wrapper, whose processes write logs, and these become one report.
 
+mod current;
+mod environment;
 mod launcher;
 pub mod log;
 mod merge;
+pub mod provenance;
+pub mod ptxas;
 mod wanted;
 
+pub use current::current_test;
+pub use environment::{Environment, environment, prepare};
 pub use launcher::{Child, Ended, find_wrapper, launch};
 pub use merge::merge;
 pub use wanted::{Counted, Wanted};

@@ -10,6 +10,7 @@
 //! | `state` | the driver on the emulator, safe: memory, modules, launches |
 //! | `api` | its functions: C types to `state` and back, `unsafe` |
 //! | `gpu` | hooks before the real driver, `unsafe` |
+//! | `trampoline` | `dlopen`, for programs that load the driver by its path |
 //!
 //! The library lies in every process that is started: until the first call of a symbol it does nothing.
 //!
@@ -26,4 +27,5 @@ mod gpu;
 mod process;
 mod state;
 mod stubs;
+mod trampoline;
 mod watch;

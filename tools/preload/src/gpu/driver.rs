@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::code::{Answer, Code};
+use crate::trampoline;
 use crate::watch::Place;
 
 static LIBRARY: OnceLock<usize> = OnceLock::new();
@@ -17,8 +18,7 @@ pub(super) fn open(path: &Path) {
     LIBRARY.get_or_init(|| {
         let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return 0 };
         let flags = libc::RTLD_NOW | libc::RTLD_LOCAL | libc::RTLD_DEEPBIND;
-        // SAFETY: loads a library, whose initialisers are those of the driver.
-        unsafe { libc::dlopen(path.as_ptr(), flags) as usize }
+        trampoline::load(&path, flags) as usize
     });
 }
 

@@ -195,12 +195,6 @@ impl Gpu {
         Some(handle.raw())
     }
 
-    /// The PTX that machine code was made from, if that was seen.
-    fn provenance(&self, _address: u64) -> Option<Vec<(PathBuf, String)>> {
-        let _ = &self.folder;
-        None
-    }
-
     /// A module or library is gone.
     pub(super) fn unloaded(&mut self, handle: u64) {
         self.watch.synchronize_all();

@@ -6,6 +6,7 @@
 //! | `driver` | the real driver, and what is called of it |
 //! | `hooks` | the symbols that do more than go on to the real one |
 //! | `load` | images in, instrumented modules out |
+//! | `link` | what is linked, and the PTX that machine code was made from |
 //! | `launch` | launches, one after the other, with their records |
 //! | `ring` | the records, in memory that the device and the host share |
 //!
@@ -16,6 +17,7 @@
 mod driver;
 mod hooks;
 mod launch;
+mod link;
 mod load;
 mod ring;
 
@@ -62,6 +64,8 @@ pub(crate) struct Gpu {
     /// Modules of libraries, as the driver makes them for each context.
     of_libraries: FxHashMap<u64, u64>,
     kernels: FxHashMap<u64, load::Kernel>,
+    /// What linkers were given, unless they were given machine code.
+    links: FxHashMap<u64, Option<link::Texts>>,
     /// By context.
     rings: FxHashMap<u64, ring::Rings>,
     /// Memory that the program has made, by its address.
@@ -81,6 +85,7 @@ impl Gpu {
             modules: FxHashMap::default(),
             of_libraries: FxHashMap::default(),
             kernels: FxHashMap::default(),
+            links: FxHashMap::default(),
             rings: FxHashMap::default(),
             memory: BTreeMap::new(),
             opaque: FxHashSet::default(),

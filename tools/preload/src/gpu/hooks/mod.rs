@@ -5,6 +5,7 @@
 mod contexts;
 mod copies;
 mod launches;
+mod link;
 mod memory;
 mod modules;
 mod others;

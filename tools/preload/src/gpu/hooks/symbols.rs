@@ -15,6 +15,7 @@ fn all() -> &'static FxHashMap<&'static str, usize> {
             super::contexts::table(),
             super::copies::table(),
             super::launches::table(),
+            super::link::table(),
             super::memory::table(),
             super::modules::table(),
             super::others::table(),

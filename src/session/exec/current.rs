@@ -1,0 +1,39 @@
+//! Which test a process is running now, as test runners tell it.
+
+use std::env::var;
+
+/// What a program's own runner may set.
+const OWN: &str = "PTXRACE_TEST";
+/// What pytest sets around each phase of a test: `file.py::test (call)`.
+const PYTEST: &str = "PYTEST_CURRENT_TEST";
+
+/// The test that this process is running, if it is known.
+pub fn current_test() -> Option<String> {
+    named(|name| var(name).ok())
+}
+
+fn named(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
+    let set = |name| variable(name).filter(|value| !value.is_empty());
+    set(OWN).or_else(|| {
+        let test = set(PYTEST)?;
+        let phase = test.rsplit_once(" (").filter(|(_, phase)| phase.ends_with(')'));
+        Some(phase.map_or(test.as_str(), |(test, _)| test).to_owned())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tests_are_named_by_either_variable() {
+        let with = |own: &'static str, pytest: &'static str| {
+            named(move |name| Some(if name == OWN { own } else { pytest }.to_owned()))
+        };
+        assert_eq!(with("", "test_a.py::test_b[1 (2)] (call)"), Some("test_a.py::test_b[1 (2)]".into()));
+        assert_eq!(with("", "test_a.py::test_b"), Some("test_a.py::test_b".into()));
+        assert_eq!(with("suite.case", "test_a.py::test_b (setup)"), Some("suite.case".into()));
+        assert_eq!(with("", ""), None);
+        assert_eq!(named(|_| None), None);
+    }
+}

@@ -1,0 +1,205 @@
+"""What is run, and what shall come of it."""
+
+import dataclasses
+
+RACES = 66
+INCONCLUSIVE = 67
+
+
+@dataclasses.dataclass(frozen=True)
+class Case:
+    """A run of a program. Its output and, without a race, its exit code are those that it has by itself."""
+
+    name: str
+    program: str  # of `PROGRAMS`
+    arguments: tuple = ()
+    verdict: str = "clean"
+    rules: tuple = ()  # of the findings, each once
+    reasons: tuple = ()  # of `incomplete`, each once
+    flags: tuple = ()  # of `ptxrace exec`
+    tests: tuple = ()  # that findings are attributed to
+    strict: bool = False
+    stdout: bool = True  # whether it is compared
+
+    def code(self, native):
+        """The exit code under `exec`."""
+        if self.verdict == "race":
+            return RACES
+        if self.verdict == "inconclusive" and self.strict:
+            return INCONCLUSIVE
+        return native
+
+
+@dataclasses.dataclass(frozen=True)
+class Program:
+    """Something to run: sources to build with a compiler and flags, or a script."""
+
+    sources: tuple = ()
+    flags: tuple = ()
+    compiler: str = "nvcc"  # `nvcc`, `cc`, `python` (with a module that has to be there), `given`
+    module: str = ""
+
+
+def nvcc(*sources, flags=()):
+    return Program(tuple(sources), ("-lineinfo", *flags))
+
+
+PROGRAMS = {
+    "blocks": nvcc("blocks.cu"),
+    "blocks-sm_90": nvcc("blocks.cu", flags=("-arch=sm_90",)),
+    "blocks-sm_90a": nvcc("blocks.cu", flags=("-arch=sm_90a",)),
+    "blocks-all-major": nvcc("blocks.cu", flags=("-arch=all-major",)),
+    "blocks-shared": nvcc("blocks.cu", flags=("-cudart", "shared")),
+    "blocks-lz4": nvcc("blocks.cu", flags=("-arch=sm_90", "-Xfatbin=-compress-mode=speed")),
+    "blocks-raw": nvcc("blocks.cu", flags=("-arch=sm_90", "-Xfatbin=-compress-mode=none")),
+    "blocks-debug": nvcc("blocks.cu", flags=("-arch=sm_90", "-G")),
+    "blocks-opaque": nvcc("blocks.cu", flags=("-gencode", "arch=compute_90,code=sm_90")),
+    "blocks-per-thread": nvcc("blocks.cu", flags=("-default-stream", "per-thread")),
+    "linked": nvcc("linked_main.cu", "linked_part.cu", flags=("-rdc=true", "-arch=sm_90")),
+    "order": nvcc("order.cu", flags=("-std=c++17",)),
+    "ends": nvcc("ends.cu"),
+    "driver": Program(("app.c",), compiler="cc"),
+    "overhead": Program(("overhead.c",), compiler="cc"),
+    "rust": Program(compiler="given"),
+    "triton": Program(("triton_program.py",), compiler="python", module="triton"),
+    "cupy": Program(("cupy_program.py",), compiler="python", module="cupy"),
+    "torch": Program(("torch_program.py",), compiler="python", module="torch"),
+    "numba": Program(("numba_program.py",), compiler="python", module="numba"),
+    "suite": Program(("suite.py",), compiler="python", module="pytest"),
+}
+
+
+def race(program, scenario, *rules, **more):
+    return Case(f"{program}/{scenario}", program, (scenario,), verdict="race", rules=rules, **more)
+
+
+def clean(program, scenario, **more):
+    return Case(f"{program}/{scenario}", program, (scenario,), **more)
+
+
+def opaque(program, scenario, name="", **more):
+    name = f"{program}/{name or scenario}"
+    return Case(name, program, (scenario,), verdict="inconclusive", reasons=("opaque-kernel",), **more)
+
+
+def inside():
+    """Races inside of launches."""
+    yield clean("blocks", "clean")
+    yield race("blocks", "shared-race", "R001")
+    yield race("blocks", "publish-race", "R005")
+    yield clean("blocks", "publish")
+    yield clean("blocks", "cooperative")
+    yield race("blocks", "grid-race", "R003")
+    yield clean("blocks", "large-block")
+    yield clean("blocks", "dynamic-shared")
+    yield clean("blocks", "symbols")
+    yield clean("blocks", "print")
+
+
+def variants():
+    """The same program, built in other ways."""
+    for kind in ("sm_90", "sm_90a", "shared", "lz4", "raw", "debug", "per-thread"):
+        yield clean(f"blocks-{kind}", "clean")
+        yield race(f"blocks-{kind}", "shared-race", "R001")
+    yield clean("blocks-sm_90", "cluster")
+    yield race("blocks-sm_90", "cluster-race", "R003")
+    yield clean("blocks-sm_90", "symbols")
+    # Machine code for the device, and PTX for a later one alone.
+    yield opaque("blocks-all-major", "clean")
+    yield opaque("blocks-opaque", "shared-race")
+    yield opaque("blocks-opaque", "clean", "strict", strict=True)
+    # Relocatable device code is linked to machine code; its PTX lies beside it.
+    yield opaque("linked", "clean")
+    yield opaque("linked", "race")
+
+
+def between():
+    """Order between launches, copies and allocations."""
+    yield race("order", "streams-race", "R006")
+    for scenario in ("streams-event", "streams-host", "streams-device", "streams-event-host", "legacy-stream"):
+        yield clean("order", scenario)
+    yield race("order", "copy-race", "R006")
+    yield clean("order", "copy-event")
+    yield clean("order", "pinned")
+    yield race("order", "pinned-race", "R006")
+    yield clean("order", "stream-memory")
+    yield race("order", "stream-memory-race", "R006")
+    yield clean("order", "host-function")
+    yield clean("order", "threads")
+    for scenario in ("graph", "graph-race"):
+        yield dataclasses.replace(opaque("order", scenario), reasons=("unsupported-call",))
+
+
+def ends():
+    """How programs end. Findings that were made before are reported."""
+    yield Case("ends/nothing", "ends", ("nothing",), verdict="inconclusive", reasons=("no-launch",))
+    for scenario in ("status", "abort", "kill", "leave", "reset", "child-exec", "child-fork"):
+        yield race("ends", scenario, "R001")
+    for scenario in ("status", "abort", "kill", "leave"):
+        yield Case(f"ends/{scenario}-allowed", "ends", (scenario,), flags=("--allow", "R001"))
+    yield Case("ends/kernel", "ends", ("status",), verdict="race", rules=("R001",), flags=("--kernel", "rev*"))
+    yield Case("ends/fault", "ends", ("fault",), verdict="inconclusive", reasons=("fault",))
+
+
+def driver():
+    """Programs that use the driver without the runtime: in C, and through cudarc."""
+    expected = {
+        "clean": (),
+        "status": (),
+        "race": ("R001",),
+        "streams": ("R006",),
+        "event": (),
+        "host": (),
+        "copy": ("R006",),
+        "copy-waits": (),
+        "before": ("R006",),
+        "threads": (),
+        "parent": ("R001",),
+        "abort": ("R001",),
+        "kill": ("R001",),
+        "leave": ("R001",),
+    }
+    for scenario, rules in expected.items():
+        yield Case(
+            f"driver/{scenario}",
+            "driver",
+            (scenario, "{kernels}"),
+            verdict="race" if rules else "clean",
+            rules=rules,
+        )
+    for scenario, rules in {
+        "clean": (),
+        "race": ("R001",),
+        "streams": ("R006",),
+        "event": (),
+        "fatbin": ("R001",),
+    }.items():
+        yield Case(
+            f"rust/{scenario}",
+            "rust",
+            ("--app", scenario, "{kernels}"),
+            verdict="race" if rules else "clean",
+            rules=rules,
+        )
+
+
+def frameworks():
+    yield clean("triton", "clean")
+    yield clean("triton", "reduce")
+    yield race("triton", "race", "R003")
+    yield clean("cupy", "clean")
+    yield race("cupy", "race", "R001")
+    yield clean("cupy", "made")
+    yield opaque("torch", "library")
+    yield opaque("torch", "library", "library-strict", strict=True)
+    yield clean("torch", "compiled")
+    yield Case("numba", "numba", verdict="inconclusive", reasons=("opaque-kernel",))
+    # Times are among what pytest prints.
+    test = "suite.py::test_forgets_to_wait"
+    yield Case("pytest", "suite", verdict="race", rules=("R001",), tests=(test,), stdout=False)
+
+
+def every():
+    for family in (inside, variants, between, ends, driver, frameworks):
+        for case in family():
+            yield family.__name__, case
