@@ -43,13 +43,8 @@ pub fn merge(folder: &Path, policy: &Policy, search: &Search, command: &str) -> 
         merged.add(process, search, command, several)?;
     }
     let mut report = merged.report;
-    let unseen = report.incomplete.iter().any(|why| why.reason == Reason::OpaqueKernel);
-    if all == 0 && !unseen {
-        report.incomplete.push(no_launch(paths.is_empty()));
-    } else if all == unchecked && !unseen {
-        let detail = format!("none of {all} launches was checked");
-        let help = "`--kernel` fits no kernel that was launched, or `--max-launches` is 0";
-        report.incomplete.push(incomplete(Reason::NoLaunch, detail, Some(help)));
+    if all == unchecked && report.incomplete.is_empty() {
+        report.incomplete.push(if all == 0 { no_launch(paths.is_empty()) } else { none_checked(all) });
     } else if unchecked > 0 {
         let message = format!("{unchecked} of {all} launches were not checked, as the command line asks");
         report.notes.push(Diagnostic::remark(message));
@@ -67,6 +62,12 @@ fn incomplete(reason: Reason, detail: String, help: Option<&str>) -> Incomplete 
         None => diagnostic,
     };
     Incomplete { reason, detail, diagnostic }
+}
+
+fn none_checked(all: u64) -> Incomplete {
+    let detail = format!("none of {all} launches was checked");
+    let help = "`--kernel` fits no kernel that was launched, or `--max-launches` is 0";
+    incomplete(Reason::NoLaunch, detail, Some(help))
 }
 
 fn no_launch(no_process: bool) -> Incomplete {

@@ -109,8 +109,8 @@ def variants():
     yield opaque("blocks-opaque", "shared-race")
     yield opaque("blocks-opaque", "clean", "strict", strict=True)
     # Relocatable device code is linked to machine code; its PTX lies beside it.
-    yield opaque("linked", "clean")
-    yield opaque("linked", "race")
+    yield clean("linked", "clean")
+    yield race("linked", "race", "R001")
 
 
 def between():
@@ -192,7 +192,8 @@ def frameworks():
     yield clean("cupy", "made")
     yield opaque("torch", "library")
     yield opaque("torch", "library", "library-strict", strict=True)
-    yield clean("torch", "compiled")
+    # Besides what it has compiled, it launches kernels of its own.
+    yield opaque("torch", "compiled")
     yield Case("numba", "numba", verdict="inconclusive", reasons=("opaque-kernel",))
     # Times are among what pytest prints.
     test = "suite.py::test_forgets_to_wait"

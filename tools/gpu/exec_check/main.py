@@ -83,6 +83,8 @@ def check(options, folder, built, family, case):
     command = [*command, *(part.format(kernels=KERNELS) for part in case.arguments)]
     flags = [*case.flags, *(["--strict"] if case.strict else [])]
     native = Run(command, own, options.timeout) if options.backend == "gpu" else None
+    if native and native.exit and PROGRAMS[case.program].compiler == "python":
+        return row | {"state": "skipped", "problems": [f"fails without ptxrace: {last(native.stderr)}"]}
     wrapped = Wrapped(options, command, own, flags)
     if native and wrapped.stderr != native.stderr:
         (own / "stderr.txt").write_text(wrapped.stderr)

@@ -2,18 +2,14 @@
 
 use std::path::PathBuf;
 
-use ptxrace::fatbin::{Device, ElfSize, elf_size};
+use ptxrace::fatbin::Device;
 use ptxrace::session::exec::provenance;
 
 use super::{Gpu, driver};
-use crate::api::Own;
-use crate::watch::{self, Found, HostMemory};
+use crate::watch::{self, Found};
 
 /// PTX with its names.
 pub(super) type Texts = Vec<(PathBuf, String)>;
-
-/// The most that is read of machine code.
-const MOST: u64 = 1 << 30;
 
 impl Gpu {
     pub(super) fn link_begins(&mut self, state: u64) {
@@ -45,20 +41,8 @@ impl Gpu {
         self.links.remove(&state);
     }
 
-    /// The PTX that the machine code at an address was made from, if that was seen.
-    pub(super) fn provenance(&self, address: u64) -> Option<Texts> {
-        let folder = provenance::folder(self.folder.as_ref()?);
-        let mut bytes = Vec::new();
-        loop {
-            match elf_size(&bytes).ok()? {
-                ElfSize::Exactly(size) if size <= bytes.len() as u64 => break,
-                ElfSize::Exactly(size) | ElfSize::AtLeast(size) if size <= MOST => {
-                    bytes.resize(usize::try_from(size).ok()?, 0);
-                    Own.read(address, &mut bytes);
-                }
-                _ => return None,
-            }
-        }
-        provenance::lookup(&folder, &bytes)
+    /// The PTX that machine code was made from, if that was seen.
+    pub(super) fn provenance(&self, cubin: &[u8]) -> Option<Texts> {
+        provenance::lookup(&provenance::folder(self.folder.as_ref()?), cubin)
     }
 }

@@ -157,7 +157,7 @@ impl Gpu {
     fn load(&mut self, found: Answer<Found>, kind: &Kind) -> Option<u64> {
         let texts = match found.ok()? {
             Found::Ptx(texts) => texts,
-            Found::Opaque(_, at) => self.provenance(at?)?,
+            Found::Opaque(_, cubin) => self.provenance(&cubin?)?,
         };
         let (mut parts, mut images, mut open) = (Vec::new(), Vec::new(), false);
         for (path, text) in texts {

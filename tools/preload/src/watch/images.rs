@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use ptxrace::fatbin::{self, Device, IMAGE_LIMIT, Image, Pick, WRAPPER_BYTES, Wrapper};
+use ptxrace::fatbin::{self, Device, ElfSize, IMAGE_LIMIT, Image, Pick, WRAPPER_BYTES, Wrapper};
 
 use crate::code::{Answer, Code};
 
@@ -25,8 +25,8 @@ pub(crate) trait HostMemory: Send {
 pub(crate) enum Found {
     /// Text, and what reports call it. Several are linked to one.
     Ptx(Vec<(PathBuf, String)>),
-    /// Machine code of this name. It lies here, if it was given as such.
-    Opaque(String, Option<u64>),
+    /// Machine code of this name, and its bytes if it was given as such.
+    Opaque(String, Option<Vec<u8>>),
 }
 
 /// What lies at an address: PTX that ends with a zero byte, a fatbin, or the structure that points to one. `name` is what it
@@ -46,7 +46,7 @@ pub(crate) fn find(host: &dyn HostMemory, address: u64, name: PathBuf, device: D
         }
         [0x50, 0xed, 0x55, 0xba] => container(host, address)?,
         [0x7f, b'E', b'L', b'F'] => {
-            return Ok(Found::Opaque(name.to_string_lossy().into_owned(), Some(address)));
+            return Ok(Found::Opaque(name.to_string_lossy().into_owned(), cubin(host, address)));
         }
         _ => host.text(address),
     };
@@ -75,6 +75,21 @@ fn linked(host: &dyn HostMemory, list: u64, name: &std::path::Path, device: Devi
     }
 }
 
+/// The bytes of an ELF file in memory.
+fn cubin(host: &dyn HostMemory, address: u64) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    loop {
+        match fatbin::elf_size(&bytes).ok()? {
+            ElfSize::Exactly(size) if size <= bytes.len() as u64 => return Some(bytes),
+            ElfSize::Exactly(size) | ElfSize::AtLeast(size) if size <= IMAGE_LIMIT as u64 => {
+                bytes.resize(usize::try_from(size).ok()?, 0);
+                host.read(address, &mut bytes);
+            }
+            _ => return None,
+        }
+    }
+}
+
 /// The bytes of a fatbin in memory.
 fn container(host: &dyn HostMemory, address: u64) -> Answer<Vec<u8>> {
     let mut head = [0; fatbin::HEADER_BYTES];
@@ -89,7 +104,7 @@ fn container(host: &dyn HostMemory, address: u64) -> Answer<Vec<u8>> {
 pub(crate) fn file(bytes: &[u8], name: PathBuf, device: Device) -> Answer<Found> {
     let shown = || name.to_string_lossy().into_owned();
     if bytes.starts_with(b"\x7fELF") {
-        return Ok(Found::Opaque(shown(), None));
+        return Ok(Found::Opaque(shown(), Some(bytes.to_vec())));
     }
     if !bytes.starts_with(b"\x50\xed\x55\xba") {
         let text = bytes.split(|byte| *byte == 0).next().unwrap_or(bytes);
