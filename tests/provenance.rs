@@ -10,7 +10,9 @@ use std::process::{Command, Output};
 
 use ptxrace::backend::RunOptions;
 use ptxrace::fatbin::{ElfSize, elf_size};
-use ptxrace::session::exec::{Runner, Settings, VARIABLE, Wanted, environment, prepare, provenance};
+use ptxrace::session::exec::{
+    Runner, Settings, VARIABLE, Wanted, environment, find_wrapper, prepare, provenance,
+};
 
 const PTX: &str = "tests/exec/kernels.ptx";
 
@@ -115,12 +117,16 @@ fn it_does_not_run_itself() {
     assert_eq!(output.status.code(), Some(42));
 }
 
-#[test]
-fn cubins_of_the_compiler_are_known_however_much_lies_behind_them() {
+fn ptxas() -> PathBuf {
     let packages = fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join("target/cuda/lib")).unwrap();
     let of = |python: fs::DirEntry| python.path().join("site-packages/nvidia/cu13/bin/ptxas");
     let ptxas = packages.flatten().map(of).find(|path| path.exists());
-    let ptxas = ptxas.expect("no ptxas in target/cuda: run `cargo xtask cuda` first");
+    ptxas.expect("no ptxas in target/cuda: run `cargo xtask cuda` first")
+}
+
+#[test]
+fn cubins_of_the_compiler_are_known_however_much_lies_behind_them() {
+    let ptxas = ptxas();
     let scene = Scene::new();
     for (form, flags) in
         [("a.cubin", &["-arch=sm_90", "-lineinfo"][..]), ("b.cubin", &["-arch=sm_90", "-g", "-c"])]
@@ -145,4 +151,42 @@ fn cubins_of_the_compiler_are_known_however_much_lies_behind_them() {
         cubin.extend(b"something else");
         assert_eq!(scene.lookup(&cubin).unwrap()[0].0, Path::new(PTX));
     }
+}
+
+/// As on a GPU, with the emulator as its driver: a program compiles PTX as Triton does, and loads the cubin.
+#[test]
+fn kernels_of_cubins_are_checked() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let wrapper = find_wrapper(Path::new(env!("CARGO_BIN_EXE_ptxrace"))).unwrap();
+    symlink(&wrapper, at("libcuda.so")).unwrap();
+    // A file of its own, or it would be the wrapper itself.
+    fs::copy(&wrapper, at("libcuda.so.1")).unwrap();
+    let done = Command::new("cc")
+        .arg(root.join("tests/exec/app.c"))
+        .arg("-o")
+        .arg(at("app"))
+        .arg("-L")
+        .arg(folder.path())
+        .args(["-lcuda", "-lpthread"])
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let script = "\"$TRITON_PTXAS_PATH\" -arch=sm_90 \"$1\" -o k.cubin && exec ./app race k.cubin";
+    let output = Command::new(env!("CARGO_BIN_EXE_ptxrace"))
+        .args(["exec", "--backend", "gpu", "--", "sh", "-c", script, "sh"])
+        .arg(root.join(PTX))
+        .current_dir(folder.path())
+        .env("PTXRACE_DRIVER", at("libcuda.so.1"))
+        .env("TRITON_PTXAS_PATH", ptxas())
+        .env("TRITON_CACHE_DIR", "/home/someone/cache")
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(66), "{said}");
+    assert!(said.contains("error[R001]: data race on `tile`"), "{said}");
+    // Its folder is a temporary one for ptxas, too; what the user had set is told.
+    assert!(said.contains("kernels.ptx:"), "{said}");
+    assert!(said.contains("note: `TRITON_CACHE_DIR` is not heeded"), "{said}");
 }

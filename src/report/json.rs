@@ -45,6 +45,7 @@ fn launch(launch: &LaunchFacts) -> Launch {
         backend: launch.backend.into(),
         records: launch.records,
         dropped: launch.dropped,
+        test: launch.test.clone(),
     }
 }
 
@@ -198,6 +199,7 @@ fn read_launch(launch: Launch) -> Result<LaunchFacts, String> {
         backend: named(&["emu", "gpu"], |name| name, "backend", &launch.backend)?,
         records: launch.records,
         dropped: launch.dropped,
+        test: launch.test,
     })
 }
 

@@ -77,6 +77,8 @@ pub struct LaunchFacts {
     pub records: u64,
     /// Records lost.
     pub dropped: u64,
+    /// The test that launched it, if a test runner told.
+    pub test: Option<String>,
 }
 
 /// Why a run is not the whole truth.

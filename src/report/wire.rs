@@ -42,6 +42,8 @@ pub(super) struct Launch {
     pub(super) backend: String,
     pub(super) records: u64,
     pub(super) dropped: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) test: Option<String>,
 }
 
 #[derive(Serialize, Deserialize)]

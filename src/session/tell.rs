@@ -71,6 +71,7 @@ fn launches(plan: &Plan, all: &All, backend: &'static str) -> Vec<LaunchFacts> {
             backend,
             records,
             dropped,
+            test: None,
         }
     };
     plan.launches.iter().enumerate().map(facts).collect()

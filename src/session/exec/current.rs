@@ -6,6 +6,8 @@ use std::env::var;
 const OWN: &str = "PTXRACE_TEST";
 /// What pytest sets around each phase of a test: `file.py::test (call)`.
 const PYTEST: &str = "PYTEST_CURRENT_TEST";
+/// What cargo-nextest sets for the process of a test.
+const NEXTEST: &str = "NEXTEST_TEST_NAME";
 
 /// The test that this process is running, if it is known.
 pub fn current_test() -> Option<String> {
@@ -14,11 +16,12 @@ pub fn current_test() -> Option<String> {
 
 fn named(variable: impl Fn(&str) -> Option<String>) -> Option<String> {
     let set = |name| variable(name).filter(|value| !value.is_empty());
-    set(OWN).or_else(|| {
-        let test = set(PYTEST)?;
-        let phase = test.rsplit_once(" (").filter(|(_, phase)| phase.ends_with(')'));
-        Some(phase.map_or(test.as_str(), |(test, _)| test).to_owned())
-    })
+    set(OWN).or_else(|| Some(without_phase(&set(PYTEST)?))).or_else(|| set(NEXTEST))
+}
+
+fn without_phase(test: &str) -> String {
+    let phase = test.rsplit_once(" (").filter(|(_, phase)| phase.ends_with(')'));
+    phase.map_or(test, |(test, _)| test).to_owned()
 }
 
 #[cfg(test)]
@@ -28,12 +31,17 @@ mod tests {
     #[test]
     fn tests_are_named_by_either_variable() {
         let with = |own: &'static str, pytest: &'static str| {
-            named(move |name| Some(if name == OWN { own } else { pytest }.to_owned()))
+            named(move |name| match name {
+                OWN => Some(own.into()),
+                PYTEST => Some(pytest.into()),
+                _ => None,
+            })
         };
         assert_eq!(with("", "test_a.py::test_b[1 (2)] (call)"), Some("test_a.py::test_b[1 (2)]".into()));
         assert_eq!(with("", "test_a.py::test_b"), Some("test_a.py::test_b".into()));
         assert_eq!(with("suite.case", "test_a.py::test_b (setup)"), Some("suite.case".into()));
         assert_eq!(with("", ""), None);
         assert_eq!(named(|_| None), None);
+        assert_eq!(named(|name| (name == NEXTEST).then(|| "tests::sum".into())), Some("tests::sum".into()));
     }
 }

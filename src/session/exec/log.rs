@@ -57,6 +57,8 @@ pub enum Line {
         stream: u32,
         /// What it does is checked.
         checked: bool,
+        /// The test that the process is running.
+        test: Option<String>,
     },
     /// It has ended.
     End {

@@ -82,6 +82,7 @@ struct Operation {
     module: Option<usize>,
     checked: bool,
     launch: Launch,
+    test: Option<String>,
     end: Option<(LaunchEnd, Option<Stop>)>,
     shared: Vec<Region>,
 }
@@ -138,21 +139,27 @@ impl Process {
                 self.modules.push((source, first_site));
             }
             Line::Region(region) => self.regions.push(region),
-            Line::Launch { module, kernel, grid, block, cluster, stream, checked, .. } => {
+            Line::Launch { module, kernel, grid, block, cluster, stream, checked, test, .. } => {
                 let launch = launch(kernel, grid, block, cluster, stream);
                 self.operations.push(Operation {
                     module: Some(module),
                     checked,
                     launch,
+                    test,
                     end: None,
                     shared: Vec::new(),
                 });
             }
             Line::Host { call, stream, .. } => {
                 let launch = launch(call, [1; 3], [1; 3], None, stream);
-                let operation =
-                    Operation { module: None, checked: true, launch, end: None, shared: Vec::new() };
-                self.operations.push(operation);
+                self.operations.push(Operation {
+                    module: None,
+                    checked: true,
+                    launch,
+                    test: None,
+                    end: None,
+                    shared: Vec::new(),
+                });
             }
             Line::End { index, end, stop, shared } => {
                 if let Some(operation) = self.operations.get_mut(index as usize) {
@@ -224,9 +231,11 @@ impl Merged {
             .collect();
         let mut memory = vec![Memory::default(); self.plan.launches.len()];
         let mut ends = Vec::new();
-        for Operation { module, checked, launch, end, shared } in operations {
+        let mut tests = vec![None; self.plan.launches.len()];
+        for Operation { module, checked, launch, test, end, shared } in operations {
             memory.push(Memory { global: Vec::new(), shared });
             ends.push((module.filter(|_| checked), end));
+            tests.push(test);
             self.plan.launches.push(launch);
         }
         // Sources are named by the folder that the compiler was run in.
@@ -244,6 +253,7 @@ impl Merged {
                 backend,
                 records,
                 dropped,
+                test: tests.get(index as usize).cloned().flatten(),
             });
             let Some(program) = programs.get(module).copied() else { continue };
             let why = Why { program, plan: &self.plan, sources: &sources };
@@ -270,10 +280,12 @@ impl Merged {
                 schedules: None,
             };
             let mut explained = explain::explain(&finding, &context);
-            if several {
-                let at = explained.diagnostic.notes.len().saturating_sub(1);
-                explained.diagnostic.notes.insert(at, name.clone());
-            }
+            let test = tests.get(explained.launch as usize).cloned().flatten();
+            let whose =
+                test.map(|test| format!("test `{test}`")).into_iter().chain(several.then(|| name.clone()));
+            // The replay command stays the last note.
+            let at = explained.diagnostic.notes.len().saturating_sub(1);
+            explained.diagnostic.notes.splice(at..at, whose);
             self.report.findings.push(explained);
         }
         Ok(())

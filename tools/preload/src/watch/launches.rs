@@ -3,6 +3,7 @@
 use ptxrace::abi::Unit;
 use ptxrace::backend::{Launch, LaunchEnd, LaunchInfo, Sink, Stop};
 use ptxrace::engine::Engine;
+use ptxrace::session::exec::current_test;
 use ptxrace::session::exec::log::Line;
 
 use super::{Stream, Watch};
@@ -66,6 +67,7 @@ impl Watch {
             cluster: launch.cluster,
             stream: launch.stream,
             checked,
+            test: current_test(),
         });
         self.flush();
         self.engine.add_launch(launch, order);
