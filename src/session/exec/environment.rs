@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::io;
 use std::os::unix::fs::symlink;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use super::ptxas;
 
@@ -64,9 +64,14 @@ pub fn environment(folder: &Path, inherited: impl Fn(&str) -> Option<OsString>) 
         }
         environment.variables.push((variable, None));
     }
-    // The driver's cache goes by the PTX, so one of the user's does no harm; by default, what is instrumented stays out of it.
+    // The driver's cache goes by the PTX, so one of the user's does no harm. By default what is instrumented has its own, which
+    // lasts: the next run need not compile it again.
     if set("CUDA_CACHE_PATH").is_none() {
-        environment.variables.push(("CUDA_CACHE_PATH", Some(caches.join("driver").into())));
+        let home = || set("HOME").map(|home| Path::new(&home).join(".cache"));
+        let lasting = set("XDG_CACHE_HOME").map(PathBuf::from).or_else(home);
+        let cache =
+            lasting.map_or_else(|| caches.join("driver"), |folder| folder.join("ptxrace").join("driver"));
+        environment.variables.push(("CUDA_CACHE_PATH", Some(cache.into())));
     }
     environment
 }
@@ -104,6 +109,8 @@ mod tests {
         assert_eq!(value(&plain, "CUPY_COMPILE_WITH_PTX"), Some(Some("1")));
         assert_eq!(value(&plain, "CUDA_DISABLE_PTX_JIT"), Some(None));
         assert_eq!(value(&plain, "CUDA_CACHE_PATH"), Some(Some("/run/cache/driver")));
+        let at_home = with(&[("HOME", "/home/me")]);
+        assert_eq!(value(&at_home, "CUDA_CACHE_PATH"), Some(Some("/home/me/.cache/ptxrace/driver")));
         assert_eq!(plain.notes, [] as [&str; 0]);
     }
 

@@ -154,7 +154,7 @@ impl Gpu {
         self.watch.gap(Gap::Call, "after a launch that took too long, nothing more was checked".into());
         let Some(mut rings) = self.rings.remove(&context) else { return };
         let drain = move || {
-            while rings.round(&mut Nowhere).is_ok() {
+            while rings.round(&mut Nowhere, || false).is_ok() {
                 std::thread::sleep(IDLE.1);
             }
         };
@@ -219,7 +219,7 @@ fn watch(rings: &mut Rings, stream: u64, timeout: Option<Duration>, sink: &mut d
                 loop {
                     // Asked first, so that the round after the end sees all that was written.
                     let last = ended.load(Ordering::Acquire);
-                    match rings.round(sink) {
+                    match rings.round(sink, given_up) {
                         Ok(0) if last => return (records, None),
                         Ok(0) => {
                             std::thread::sleep(idle);

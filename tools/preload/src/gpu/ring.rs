@@ -64,10 +64,14 @@ impl Rings {
         Ok(Self { control, stream, data, tails, positions: vec![0; RINGS], taken: Vec::new() })
     }
 
-    /// Hands on the whole records that have arrived, and tells how many.
-    pub(super) fn round(&mut self, sink: &mut dyn Sink) -> Result<u64, Damaged> {
+    /// Hands on the whole records that have arrived, ring by ring until it is told to stop, and tells how many.
+    pub(super) fn round(&mut self, sink: &mut dyn Sink, stop: impl Fn() -> bool) -> Result<u64, Damaged> {
         let mut records = 0;
         for ring in 0..RINGS {
+            // What one ring holds may take long to analyse.
+            if stop() {
+                break;
+            }
             let position = self.positions[ring];
             self.taken.clear();
             for at in position..position + UNITS as u64 {
