@@ -21,9 +21,6 @@ mod link;
 mod load;
 mod ring;
 
-#[cfg(test)]
-pub(crate) use hooks::hooked_names;
-
 use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
@@ -36,6 +33,8 @@ use ptxrace::session::exec::log::Line;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::watch::{Stream, Watch};
+#[cfg(test)]
+pub(crate) use hooks::hooked_names;
 
 /// Where a symbol leads: to a hook, or to the real driver's own function.
 pub(crate) fn address(name: &'static CStr, path: &Path) -> Option<usize> {

@@ -6,7 +6,8 @@ use ptxrace::engine::Moment;
 
 use super::{Cx, done, hooks};
 use crate::api::get;
-use crate::gpu::REACHED;
+use crate::gpu::{Gpu, REACHED};
+use crate::watch::Stream;
 
 /// A function of the host that a stream calls.
 type HostFunction = Option<extern "C" fn(*mut c_void)>;
@@ -68,6 +69,17 @@ fn waited(code: u32, cx: Cx, stream: u64) -> u32 {
     })
 }
 
+/// What a call means to a stream, unless it makes a node of a graph.
+fn in_order(code: u32, cx: Cx, stream: u64, what: impl FnOnce(&mut Gpu, Stream)) -> u32 {
+    let handle = cx.handle(stream);
+    done(code, |gpu| {
+        if !crate::gpu::driver::is_capturing(handle) {
+            let stream = gpu.stream(handle, false);
+            what(gpu, stream);
+        }
+    })
+}
+
 hooks! {
     fn cuStreamCreate(cx, real; stream: *mut u64, flags: u32) as [cuStreamCreate] per_thread [] {
         done(real(stream, flags), |gpu| {
@@ -124,8 +136,7 @@ hooks! {
         event: u64,
         flags: u32,
     ) as [cuStreamWaitEvent] per_thread [cuStreamWaitEvent_ptsz] {
-        done(real(stream, event, flags), |gpu| {
-            let stream = cx.stream(gpu, stream);
+        in_order(real(stream, event, flags), cx, stream, |gpu, stream| {
             // An event that is not known has no operation of this process behind it.
             let _ = gpu.watch.wait(stream, event);
         })
@@ -146,8 +157,7 @@ hooks! {
     }
 
     fn cuEventRecord(cx, real; event: u64, stream: u64) as [cuEventRecord] per_thread [cuEventRecord_ptsz] {
-        done(real(event, stream), |gpu| {
-            let stream = cx.stream(gpu, stream);
+        in_order(real(event, stream), cx, stream, |gpu, stream| {
             let _ = gpu.watch.record(event, stream);
         })
     }
@@ -158,8 +168,7 @@ hooks! {
         stream: u64,
         flags: u32,
     ) as [cuEventRecordWithFlags] per_thread [cuEventRecordWithFlags_ptsz] {
-        done(real(event, stream, flags), |gpu| {
-            let stream = cx.stream(gpu, stream);
+        in_order(real(event, stream, flags), cx, stream, |gpu, stream| {
             let _ = gpu.watch.record(event, stream);
         })
     }
