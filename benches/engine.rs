@@ -1,4 +1,5 @@
-//! What the engine takes a second, on recorded traces, all rules on: `cargo bench --bench engine`.
+//! What the engine takes a second, on recorded traces, all rules on, and what the triage before it does:
+//! `cargo bench --bench engine`.
 //!
 //! A trace is what a kernel of `benches/kernels` left on the emulator. `exchange` has coalesced accesses and barriers alone,
 //! `tickets` and `histogram` are full of atomics.
@@ -18,6 +19,18 @@ fn benches(c: &mut Criterion) {
         let trace = kept.trace();
         group.throughput(Throughput::Elements(kept.records()));
         group.bench_function(name, |b| b.iter(|| black_box(kernel.judge(sites, &trace))));
+    });
+    group.finish();
+    let mut group = c.benchmark_group("triage");
+    group.sample_size(10);
+    traces::for_each_kernel(|name, kernel, sites| {
+        let kept = kernel.run(Emulator::new(), sites, true);
+        let trace = kept.trace();
+        // Of the others it only takes the first records.
+        if kernel.triage(sites, &trace) {
+            group.throughput(Throughput::Elements(kept.records()));
+            group.bench_function(name, |b| b.iter(|| black_box(kernel.triage(sites, &trace))));
+        }
     });
     group.finish();
 }

@@ -35,8 +35,8 @@ pub trait Parts: Sync {
     fn gpu_name(&self) -> Result<String, BackendError>;
     /// An emulator. Every worker thread makes its own.
     fn emulator(&self) -> Result<Box<dyn Backend>, BackendError>;
-    /// A fresh engine for one run of a plan.
-    fn detector(&self, sites: &Arc<SiteTable>, plan: &Plan) -> Box<dyn Detector>;
+    /// A fresh engine for one run of a plan, with a triage or without.
+    fn detector(&self, sites: &Arc<SiteTable>, plan: &Plan, triage: bool) -> Box<dyn Detector>;
     /// The instrumented text of a program.
     fn instrument(&self, program: Program<'_>) -> Result<String, Box<Diagnostic>>;
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ptxrace::abi::{Unit, decode};
 use ptxrace::backend::emu::Emulator;
 use ptxrace::backend::{Backend, LaunchEnd, LaunchInfo, Plan, Program, RunOptions, Sink};
-use ptxrace::engine::Engine;
+use ptxrace::engine::{Engine, Triage};
 use ptxrace::instrument::SiteTable;
 use ptxrace::ptx::ast::Module;
 use ptxrace::session::launch::{LaunchRequest, resolve};
@@ -92,6 +92,20 @@ impl Kernel<'_> {
             engine.end(end);
         }
         engine.finish().findings.len()
+    }
+}
+
+impl Kernel<'_> {
+    /// Gives a trace to a triage; tells whether all of it is clean.
+    #[inline(never)] // as above
+    pub(crate) fn triage(&self, sites: &Arc<SiteTable>, trace: &[Pieces<'_>]) -> bool {
+        let mut triage = Triage::new(Arc::clone(sites), self.plan);
+        for (info, pieces, end) in trace {
+            triage.begin(info);
+            pieces.iter().for_each(|piece| triage.records(piece));
+            triage.end(end);
+        }
+        triage.clean() as usize == trace.len()
     }
 }
 

@@ -101,6 +101,15 @@ pub struct LaunchEnd {
     pub unseen_order: bool,
 }
 
+/// What has come by one ring.
+#[derive(Clone, Copy, Debug)]
+pub struct Ring<'r> {
+    /// The ring's number.
+    pub number: u32,
+    /// Whole records.
+    pub units: &'r [Unit],
+}
+
 /// Takes the records as they come. `records` may be called from a thread of the backend.
 pub trait Sink: Send {
     /// A launch begins. Its records follow, then `end`.
@@ -108,6 +117,11 @@ pub trait Sink: Send {
     /// Whole records, without lap bits. Those of one warp come in the order it wrote them; nothing is promised
     /// between warps.
     fn records(&mut self, units: &[Unit]);
+    /// The same of several rings at once. All records of a block come by one ring, in an order in which those of before a
+    /// barrier of the block come before those behind it.
+    fn rings(&mut self, rings: &[Ring<'_>]) {
+        rings.iter().for_each(|ring| self.records(ring.units));
+    }
     /// The launch has ended, or was stopped.
     fn end(&mut self, end: &LaunchEnd);
 }

@@ -167,6 +167,9 @@ pub(super) struct RunArgs {
     /// Write a trace of the run, which `ptxrace replay` checks again
     #[arg(long, value_name = "FILE")]
     pub(super) record: Option<PathBuf>,
+    /// Let the engine see every record, those of clean launches too; the report is the same, and takes longer
+    #[arg(long, hide_short_help = true)]
+    pub(super) no_triage: bool,
     #[command(flatten)]
     pub(super) reports: ReportArgs,
 }
@@ -205,6 +208,9 @@ pub(super) struct ReportArgs {
 pub(super) struct ReplayArgs {
     /// A trace that `ptxrace run --record` has written
     pub(super) trace: PathBuf,
+    /// Let the engine see every record, those of clean launches too; the report is the same, and takes longer
+    #[arg(long, hide_short_help = true)]
+    pub(super) no_triage: bool,
     #[command(flatten)]
     pub(super) reports: ReportArgs,
 }

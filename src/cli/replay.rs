@@ -19,7 +19,12 @@ pub(super) fn run(
     for (name, value) in policy_words(&args.reports) {
         command += &format!(" --{name} {}", quote(value));
     }
-    let request = ReplayRequest { file: args.trace.clone(), policy: options.policy.clone(), command };
+    let request = ReplayRequest {
+        file: args.trace.clone(),
+        policy: options.policy.clone(),
+        command,
+        no_triage: args.no_triage,
+    };
     let bar = Bar::new();
     let progress: &dyn Progress = if console.streams.err_is_terminal { &bar } else { &Silent };
     match replay(&request, parts, progress) {

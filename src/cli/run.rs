@@ -105,6 +105,7 @@ fn request(args: &RunArgs, dumps: &[(String, Option<PathBuf>)], options: &Option
         dump: dumps.iter().map(|(name, _)| name.clone()).collect(),
         command: command(args),
         record: args.record.clone(),
+        no_triage: args.no_triage,
     }
 }
 

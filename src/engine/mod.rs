@@ -19,6 +19,7 @@
 //! | `publish` | which half of a publication is wanting |
 //! | `streams` | the order of launches, copies and the host: streams, events, waiting |
 //! | `host` | copies and the like against launches and each other |
+//! | `triage` | launches in which nothing can be found, told quickly |
 //!
 //! Forced `fence.sc` order: if a read that precedes fence F2 in base causality observed a write that fence F1 precedes, and
 //! the fences are morally strong, then F1 comes before F2, since the other way round would violate the causality axiom.
@@ -73,6 +74,7 @@ mod stands;
 mod streams;
 mod sync;
 mod thread;
+mod triage;
 
 use std::sync::Arc;
 
@@ -86,6 +88,7 @@ use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
 use crate::isa::{Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, Mbarrier, ProxyFence, Tile};
 pub use host::HostAccess;
 pub use streams::{Moment, Ordered, StreamId, Streams};
+pub use triage::Triage;
 
 /// What the analysis of a run gave.
 #[derive(Debug, Default)]
@@ -209,6 +212,18 @@ impl Engine {
     /// Strong operations whose order could not be told, accesses that were forgotten, and damage in the records, so far.
     pub fn shortcomings(&self) -> (u64, u64, Option<DecodeError>) {
         (self.orderer.degraded(), self.core.lost, self.orderer.damaged())
+    }
+
+    /// Whether all earlier launches of the plan have ended when this one starts, and it has when any later one does.
+    fn stands_alone(&self, index: u32) -> bool {
+        let at = index as usize;
+        self.core.launches.get(at).is_some_and(|launch| launch.open.is_empty())
+            && self.core.launches.get(at + 1).is_none_or(|next| next.oldest > index)
+    }
+
+    /// Tickets up to this one were drawn by operations that nothing else is told of.
+    fn passed(&mut self, ticket: u64) {
+        self.orderer.passed(ticket);
     }
 
     /// Ends the analysis.

@@ -7,7 +7,7 @@ use crate::backend::emu::Emulator;
 use crate::backend::gpu::Gpu;
 use crate::backend::{Backend, BackendError, Plan, Program};
 use crate::diag::Diagnostic;
-use crate::engine::Engine;
+use crate::engine::{Engine, Report, Triage};
 use crate::instrument::{CallMode, SiteTable, instrument};
 
 /// The backends, the engine and the instrumenter of this build.
@@ -23,8 +23,9 @@ impl Parts for Linked {
         Ok(Box::new(Emulator::new()))
     }
 
-    fn detector(&self, sites: &Arc<SiteTable>, plan: &Plan) -> Box<dyn Detector> {
-        Box::new(Engine::new(Arc::clone(sites), plan))
+    fn detector(&self, sites: &Arc<SiteTable>, plan: &Plan, triage: bool) -> Box<dyn Detector> {
+        let sites = Arc::clone(sites);
+        if triage { Box::new(Triage::new(sites, plan)) } else { Box::new(Engine::new(sites, plan)) }
     }
 
     fn gpu_name(&self) -> Result<String, BackendError> {
@@ -46,26 +47,33 @@ impl Parts for Linked {
 
 impl Detector for Engine {
     fn finish(self: Box<Self>) -> Observed {
-        let report = Self::finish(*self);
-        let mut shared = Vec::new();
-        for launch in report.launches {
-            let index = launch.index as usize;
-            if shared.len() <= index {
-                shared.resize(index + 1, Vec::new());
-            }
-            shared[index] = launch.shared;
-        }
-        let mut degraded = Vec::new();
-        if report.degraded > 0 {
-            degraded.push(format!(
-                "{} strong operations have no order that explains their values",
-                report.degraded
-            ));
-        }
-        if report.lost > 0 {
-            degraded.push(format!("{} writes of words with very many writers were forgotten", report.lost));
-        }
-        degraded.extend(report.damaged.map(|damage| format!("records are damaged: {damage}")));
-        Observed { findings: report.findings, shared, degraded }
+        observed(Self::finish(*self))
     }
+}
+
+impl Detector for Triage {
+    fn finish(self: Box<Self>) -> Observed {
+        observed(Self::finish(*self))
+    }
+}
+
+fn observed(report: Report) -> Observed {
+    let mut shared = Vec::new();
+    for launch in report.launches {
+        let index = launch.index as usize;
+        if shared.len() <= index {
+            shared.resize(index + 1, Vec::new());
+        }
+        shared[index] = launch.shared;
+    }
+    let mut degraded = Vec::new();
+    if report.degraded > 0 {
+        degraded
+            .push(format!("{} strong operations have no order that explains their values", report.degraded));
+    }
+    if report.lost > 0 {
+        degraded.push(format!("{} writes of words with very many writers were forgotten", report.lost));
+    }
+    degraded.extend(report.damaged.map(|damage| format!("records are damaged: {damage}")));
+    Observed { findings: report.findings, shared, degraded }
 }

@@ -23,6 +23,8 @@ pub struct ReplayRequest {
     pub policy: Policy,
     /// The command that does this.
     pub command: String,
+    /// The engine sees all records, those of clean launches too.
+    pub no_triage: bool,
 }
 
 /// Checks a recorded run again. Errors are those of the user's input.
@@ -82,7 +84,8 @@ fn play(
     let sources = Sources::of(files);
     let plan = plan(head);
     let program = Program { source: &source, module: &module, sites: &sites };
-    let job = Job { program, sites: &sites, plan: &plan, sources: &sources, parts, progress, writer: None };
+    let (sources, plan, sites, triage) = (&sources, &plan, &sites, !request.no_triage);
+    let job = Job { program, sites, plan, sources, parts, progress, triage, writer: None };
 
     let seeds = trace.seeds();
     progress.begin(seeds.len() as u64);

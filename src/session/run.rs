@@ -49,6 +49,8 @@ pub struct Request {
     pub command: String,
     /// Where a trace of it goes.
     pub record: Option<PathBuf>,
+    /// The engine sees all records, those of clean launches too.
+    pub no_triage: bool,
 }
 
 /// A buffer after the run.
@@ -89,7 +91,8 @@ pub fn run(
     let sources = Sources::beside(&request.file).with(&request.search);
     let mut backend = open(request, parts)?;
     let name = backend.name();
-    let job = Job { program, sites: &sites, plan, sources: &sources, parts, progress, writer: None };
+    let triage = !request.no_triage;
+    let job = Job { program, sites: &sites, plan, sources: &sources, parts, progress, triage, writer: None };
     let writer = match &request.record {
         Some(path) => {
             let command = format!("{} --backend {name}", request.command);

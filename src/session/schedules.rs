@@ -12,7 +12,7 @@ use super::incomplete::Why;
 use super::{Detector, Parts};
 use crate::abi::Unit;
 use crate::backend::{
-    Backend, BackendError, LaunchEnd, LaunchInfo, Outcome, Plan, Program, RunOptions, Sink,
+    Backend, BackendError, LaunchEnd, LaunchInfo, Outcome, Plan, Program, Ring, RunOptions, Sink,
 };
 use crate::diag::Severity;
 use crate::explain::{Memory, Sources};
@@ -76,6 +76,8 @@ pub(super) struct Job<'j> {
     pub(super) sources: &'j Sources,
     pub(super) parts: &'j dyn Parts,
     pub(super) progress: &'j dyn Progress,
+    /// Clean launches are told before the engine sees them.
+    pub(super) triage: bool,
     /// Where records go besides.
     pub(super) writer: Option<&'j Writer>,
 }
@@ -92,7 +94,7 @@ pub(super) struct Schedules<'s> {
 impl<'j> Job<'j> {
     /// Runs one schedule.
     pub(super) fn one(&self, backend: &mut dyn Backend, options: &RunOptions) -> Result<One, BackendError> {
-        let mut detector = self.parts.detector(self.sites, self.plan);
+        let mut detector = self.parts.detector(self.sites, self.plan, self.triage);
         let mut tap = Tap {
             inner: &mut *detector,
             progress: self.progress,
@@ -308,6 +310,15 @@ impl Sink for Tap<'_> {
         }
         self.inner.records(units);
         self.progress.checked(std::mem::size_of_val(units) as u64);
+    }
+
+    fn rings(&mut self, rings: &[Ring<'_>]) {
+        if let Some(tape) = &mut self.tape {
+            rings.iter().for_each(|ring| tape.records(ring.units));
+        }
+        self.inner.rings(rings);
+        let bytes: usize = rings.iter().map(|ring| size_of_val(ring.units)).sum();
+        self.progress.checked(bytes as u64);
     }
 
     fn end(&mut self, end: &LaunchEnd) {

@@ -129,7 +129,7 @@ impl Parts for Fake {
         Ok(Box::new(FakeBackend { stop: self.stop.clone(), end: self.end.clone() }))
     }
 
-    fn detector(&self, _: &Arc<SiteTable>, _: &Plan) -> Box<dyn Detector> {
+    fn detector(&self, _: &Arc<SiteTable>, _: &Plan, _: bool) -> Box<dyn Detector> {
         Box::new(FakeDetector { findings: Some(self.findings), seed: 0 })
     }
 

@@ -162,6 +162,11 @@ impl Orderer {
         self.stalled = false;
     }
 
+    /// Tickets up to this one were drawn, and their operations are not replayed.
+    pub fn passed(&mut self, ticket: u64) {
+        self.watermark.pass(ticket);
+    }
+
     /// Operations that had to be forced, over all launches.
     pub fn degraded(&self) -> u64 {
         self.degraded

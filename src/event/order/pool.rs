@@ -95,6 +95,11 @@ impl Watermark {
         }
     }
 
+    /// Takes all tickets up to this one for known.
+    pub(super) fn pass(&mut self, ticket: u64) {
+        self.next = self.next.max(ticket.saturating_add(1));
+    }
+
     /// Takes all tickets up to the latest for known.
     pub(super) fn skip(&mut self) {
         self.next = self.ahead.drain().max().map_or(self.next, |latest| self.next.max(latest + 1));

@@ -1,0 +1,256 @@
+//! Records of some blocks, one after the other.
+
+use std::sync::Arc;
+
+use super::Doubt;
+use super::block::Blocks;
+use super::cell::{Class, Now};
+use super::line::Pool;
+use super::shadow::{Global, Over};
+use crate::abi::{Record, Tagged, Unit, decode};
+use crate::event::Geometry;
+use crate::instrument::{Site, SiteKind};
+use crate::isa::{Access, AccessKind, BarrierKind, Marking, Order, Scope};
+
+/// What a site means here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Role {
+    Access {
+        class: Class,
+        bytes: u8,
+    },
+    /// Gives order that need not be known.
+    Fence,
+    Barrier,
+    /// Of a warp; whether it orders memory.
+    Meet(bool),
+    Exit,
+    SharedVariable,
+    /// For the engine.
+    Other,
+}
+
+impl Role {
+    pub(super) fn of(site: &Site) -> Self {
+        match &site.kind {
+            SiteKind::Access(access) => Self::of_access(access),
+            SiteKind::Fence(_) => Self::Fence,
+            SiteKind::Barrier(barrier) if barrier.kind == BarrierKind::Sync => Self::Barrier,
+            SiteKind::WarpBarrier => Self::Meet(true),
+            SiteKind::Converge(_) => Self::Meet(false),
+            SiteKind::Exit => Self::Exit,
+            SiteKind::SharedVariable(_) => Self::SharedVariable,
+            _ => Self::Other,
+        }
+    }
+
+    fn of_access(access: &Access) -> Self {
+        let Ok(bytes) = u8::try_from(access.bytes()) else { return Self::Other };
+        let wide = matches!(access.scope, Some(Scope::Gpu | Scope::Sys));
+        let class = match (access.kind, access.order, access.marking) {
+            _ if access.rows.is_some() || bytes == 0 => return Self::Other,
+            (AccessKind::Load, Order::Weak, Marking::Plain) => Class::Read,
+            (AccessKind::Load, Order::Weak, Marking::NonCoherent) => Class::NonCoherent,
+            (AccessKind::Store, Order::Weak, Marking::Plain) => Class::Write,
+            (AccessKind::Atom | AccessKind::Red, Order::Relaxed, Marking::Plain) if wide => {
+                match access.element {
+                    4 => Class::Atomic4,
+                    8 => Class::Atomic8,
+                    _ => return Self::Other,
+                }
+            }
+            _ => return Self::Other,
+        };
+        Self::Access { class, bytes }
+    }
+}
+
+/// Checks the records of the blocks that it is given.
+#[derive(Debug)]
+pub(super) struct Checker {
+    roles: Arc<[Role]>,
+    geometry: Geometry,
+    blocks: Blocks,
+    global: Global,
+    pool: Pool,
+    /// Records of shared variables, which the engine wants in any case.
+    variables: Vec<Unit>,
+    /// The last ticket that was drawn.
+    ticket: u64,
+}
+
+impl Checker {
+    pub(super) fn new(roles: Arc<[Role]>) -> Self {
+        Self {
+            roles,
+            geometry: Geometry::new(1),
+            blocks: Blocks::default(),
+            global: Global::default(),
+            pool: Pool::default(),
+            variables: Vec::new(),
+            ticket: 0,
+        }
+    }
+
+    /// Begins a launch.
+    pub(super) fn begin(&mut self, geometry: Geometry) {
+        self.geometry = geometry;
+        self.blocks = Blocks::default();
+        self.global.clear();
+        self.pool.clear();
+        self.variables.clear();
+        self.ticket = 0;
+    }
+
+    /// Blocks that have ended.
+    pub(super) fn ended(&self) -> u64 {
+        self.blocks.ended()
+    }
+
+    pub(super) fn global(&self) -> &Global {
+        &self.global
+    }
+
+    pub(super) fn variables(&self) -> &[Unit] {
+        &self.variables
+    }
+
+    pub(super) fn ticket(&self) -> u64 {
+        self.ticket
+    }
+
+    /// Takes whole records, in the order of each block.
+    pub(super) fn feed(&mut self, mut units: &[Unit]) -> Result<(), Doubt> {
+        while let Some(record) = decode(units).map_err(|_| Doubt::Damage)? {
+            units = units.get(record.units().len()..).unwrap_or(&[]);
+            match self.roles.get(record.site() as usize) {
+                Some(Role::Access { class, bytes }) => self.access(&record, *class, *bytes)?,
+                Some(role) => self.other(&record, *role)?,
+                None => return Err(Doubt::Damage),
+            }
+        }
+        Ok(())
+    }
+
+    fn other(&mut self, record: &Record<'_>, role: Role) -> Result<(), Doubt> {
+        let (mask, warp) = (record.mask(), record.warp());
+        if let Some((_, after)) = record.tickets() {
+            self.ticket = self.ticket.max(after);
+        }
+        let block = self.blocks.get(record.block(), self.geometry).ok_or(Doubt::Damage)?;
+        match role {
+            Role::Fence => Ok(()),
+            // All threads, at barrier 0.
+            Role::Barrier if record.a_steps() == Some((0, 0)) => block.barrier(warp, mask, record.site()),
+            Role::Barrier => Err(Doubt::Barrier),
+            Role::Meet(orders) => match record.a_steps() {
+                Some((given, 0)) => block.meet(warp, mask, given as u32, orders),
+                _ => Err(Doubt::Barrier),
+            },
+            Role::Exit => {
+                if block.exit(warp, mask)? {
+                    self.blocks.end(record.block());
+                }
+                Ok(())
+            }
+            Role::SharedVariable => {
+                self.variables.extend_from_slice(record.units());
+                Ok(())
+            }
+            Role::Access { .. } | Role::Other => Err(Doubt::Instruction),
+        }
+    }
+
+    #[inline]
+    fn access(&mut self, record: &Record<'_>, class: Class, bytes: u8) -> Result<(), Doubt> {
+        let mask = record.mask();
+        let block = self.blocks.get(record.block(), self.geometry).ok_or(Doubt::Damage)?;
+        let warp = block.warps.get_mut(usize::from(record.warp())).ok_or(Doubt::Damage)?;
+        if mask & !warp.ready != 0 {
+            return Err(Doubt::Damage);
+        }
+        warp.touched |= mask;
+        let now = Now {
+            block: block.index,
+            interval: warp.interval,
+            sub: warp.sub,
+            warp: record.warp(),
+            class,
+            global: true,
+        };
+        if class.is_atomic()
+            && let Some((_, after)) = record.tickets()
+        {
+            self.ticket = self.ticket.max(after);
+        }
+        let (shared, global, pool) = (&mut block.shared, &mut self.global, &mut self.pool);
+        let mut touch = |at: u64, bytes: u64, over: Over| match at >> 60 {
+            0 => global.access(&now, at, bytes, over, pool),
+            1 => shared.access(&Now { global: false, ..now }, Tagged(at).address(), bytes, over, pool),
+            _ => Err(Doubt::Damage),
+        };
+        let lane = mask.trailing_zeros() as u8;
+        let together = mask >> lane & (mask >> lane).wrapping_add(1) == 0;
+        if let Some((first, stride)) = record.a_steps() {
+            let lanes = record.lane_count() as u64;
+            if lanes == 1 {
+                return touch(first, bytes.into(), Over::One(lane));
+            }
+            if stride == 0 {
+                return several(class).and_then(|()| touch(first, bytes.into(), Over::Several));
+            }
+            let log = bytes.trailing_zeros() as u8;
+            let fits = bytes.is_power_of_two() && first & (u64::from(bytes) - 1) == 0;
+            if stride == i64::from(bytes) && together && fits {
+                return touch(first, lanes * u64::from(bytes), Over::Row { lane, log });
+            }
+        }
+        apart(record, class, bytes, touch)
+    }
+}
+
+/// Lanes of one access at one place.
+fn several(class: Class) -> Result<(), Doubt> {
+    if class == Class::Write { Err(Doubt::Lanes) } else { Ok(()) }
+}
+
+/// Lanes that do not lie in one row: in several, or each by itself.
+#[inline(never)]
+fn apart(
+    record: &Record<'_>,
+    class: Class,
+    bytes: u8,
+    mut touch: impl FnMut(u64, u64, Over) -> Result<(), Doubt>,
+) -> Result<(), Doubt> {
+    let (all, count) = record.all_a();
+    let lanes = record.lanes_by_rank();
+    let size = u64::from(bytes);
+    let log = bytes.trailing_zeros() as u8;
+    let mut rank = 0;
+    while rank < count.min(all.len()) {
+        let (at, lane) = (all[rank], lanes[rank]);
+        let next = |rank: usize| (rank < count).then(|| (all[rank & 31], lanes[rank & 31]));
+        let mut end = rank + 1;
+        if next(end).is_some_and(|(a, _)| a == at) {
+            several(class)?;
+            while next(end).is_some_and(|(a, _)| a == at) {
+                end += 1;
+            }
+            touch(at, size, Over::Several)?;
+        } else {
+            if bytes.is_power_of_two() && at & (size - 1) == 0 {
+                let follows = |end: usize| {
+                    let by = (end - rank) as u8;
+                    next(end) == Some((at.wrapping_add(u64::from(by) * size), lane + by))
+                };
+                while follows(end) {
+                    end += 1;
+                }
+            }
+            let over = if end - rank == 1 { Over::One(lane) } else { Over::Row { lane, log } };
+            touch(at, (end - rank) as u64 * size, over)?;
+        }
+        rank = end;
+    }
+    Ok(())
+}

@@ -1,0 +1,337 @@
+//! What is known of the 32 words of a line, as one while they are alike.
+//!
+//! A line says no more than its words would by themselves (`cell`): where it cannot, each word gets a cell of its own. What it
+//! says of all words in a few bits may be too little, so that it doubts where cells would not, never the other way round.
+
+use super::Doubt;
+use super::cell::{Cell, Class, Kind, Lanes, Now};
+
+/// Words of a line.
+pub(super) const WORDS: usize = 32;
+
+/// How lanes lie over the words of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Pattern {
+    One(u8),
+    /// All read the same words.
+    Several,
+    /// One after the other, each `4 << log` bytes. The element of number `shift` in the line is lane 0's.
+    Row {
+        log: i8,
+        shift: u8,
+    },
+}
+
+impl Pattern {
+    fn lanes(self, word: usize) -> Lanes {
+        match self {
+            Self::One(lane) => Lanes::One(lane),
+            Self::Several => Lanes::Several,
+            Self::Row { log, shift } if log >= 0 => {
+                Lanes::One(((word >> log) as u8).wrapping_sub(shift) & 31)
+            }
+            Self::Row { .. } => Lanes::Crowd,
+        }
+    }
+}
+
+/// Who has touched a line in the interval: a kind, and for the first three warp, lanes, and warp barriers passed.
+type Who = u64;
+
+const KIND: Who = 0xff;
+const EMPTY: Who = 0;
+/// Each word by the lane that the pattern says, since the warp's last barrier.
+const ROW: Who = 1;
+/// By one lane.
+const ONE: Who = 2;
+/// By lanes of one warp, which only read.
+const WARP: Who = 3;
+/// By warps of the block, which only read.
+const BLOCK: Who = 4;
+const ATOMIC4: Who = 5;
+const ATOMIC8: Who = 6;
+/// Several blocks have read, and nobody wrote.
+const GRID: Who = 7;
+/// Several blocks have done atomics, and nothing else.
+const GRID_ATOMIC4: Who = 8;
+const GRID_ATOMIC8: Who = 9;
+
+fn who(now: &Now, pattern: Pattern) -> Who {
+    let of = |kind: Who, lanes: u8, log: i8| {
+        let (log, sub) = (Who::from(log.cast_unsigned()), Who::from(now.sub));
+        kind | Who::from(now.warp) << 8 | Who::from(lanes) << 16 | log << 24 | sub << 32
+    };
+    match (now.class, pattern) {
+        (Class::Atomic4, _) => ATOMIC4,
+        (Class::Atomic8, _) => ATOMIC8,
+        (_, Pattern::One(lane)) => of(ONE, lane, 0),
+        (_, Pattern::Several) => of(WARP, 0, 0),
+        (_, Pattern::Row { log, shift }) => of(ROW, shift, log),
+    }
+}
+
+fn warp_of(who: Who) -> u8 {
+    (who >> 8) as u8
+}
+
+fn sub_of(who: Who) -> u16 {
+    (who >> 32) as u16
+}
+
+/// The cells of lines that have some.
+#[derive(Debug, Default)]
+pub(super) struct Pool {
+    cells: Vec<[Cell; WORDS]>,
+    free: Vec<u32>,
+}
+
+impl Pool {
+    fn add(&mut self, cells: [Cell; WORDS]) -> u32 {
+        if let Some(at) = self.free.pop()
+            && let Some(place) = self.cells.get_mut(at as usize - 1)
+        {
+            *place = cells;
+            return at;
+        }
+        self.cells.push(cells);
+        self.cells.len() as u32
+    }
+
+    /// Bytes in use.
+    pub(super) fn bytes(&self) -> usize {
+        self.cells.len() * size_of::<[Cell; WORDS]>()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.cells.clear();
+        self.free.clear();
+    }
+}
+
+/// A line.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Line {
+    block: u32,
+    interval: u32,
+    who: Who,
+    /// Words touched and written in the interval.
+    touched: u32,
+    dirty: u32,
+    /// Words read and written in the launch; atomics write.
+    read: u32,
+    written: u32,
+    /// The number of its cells in the pool; 0 for none.
+    cells: u32,
+    /// Something that is no atomic has touched it.
+    plain: bool,
+    /// Cells may be of several blocks.
+    several: bool,
+}
+
+impl Line {
+    /// Takes an access to some words.
+    #[inline]
+    pub(super) fn access(
+        &mut self,
+        now: &Now,
+        words: u32,
+        pattern: Pattern,
+        pool: &mut Pool,
+    ) -> Result<(), Doubt> {
+        let kind = self.who & KIND;
+        if self.cells != 0 {
+            return self.by_cells(now, words, pattern, pool);
+        }
+        if kind == GRID && !now.class.writes() {
+            self.read |= words;
+            return Ok(());
+        }
+        if self.block == now.block && kind < GRID && kind != EMPTY && now.class != Class::NonCoherent {
+            let want = who(now, pattern);
+            if now.interval > self.interval {
+                self.interval = now.interval;
+                (self.touched, self.dirty) = (0, 0);
+                self.who = want;
+            } else if now.interval < self.interval {
+                return Err(Doubt::Late);
+            }
+            if self.who == want {
+                self.note(now, words);
+                return Ok(());
+            }
+            return self.other_lanes(now, words, pattern, want, pool);
+        }
+        self.rarely(now, words, pattern, pool)
+    }
+
+    #[inline]
+    fn note(&mut self, now: &Now, words: u32) {
+        self.touched |= words;
+        if now.class.writes() {
+            self.dirty |= words;
+            self.written |= words;
+            self.plain |= !now.class.is_atomic();
+        } else {
+            self.read |= words;
+            self.plain = true;
+        }
+    }
+
+    /// Other lanes of the block than before, in the same interval.
+    fn other_lanes(
+        &mut self,
+        now: &Now,
+        words: u32,
+        pattern: Pattern,
+        want: Who,
+        pool: &mut Pool,
+    ) -> Result<(), Doubt> {
+        let kind = self.who & KIND;
+        let is_atomic = now.class.is_atomic() || kind == ATOMIC4 || kind == ATOMIC8;
+        let same_warp = kind != BLOCK && warp_of(self.who) == now.warp;
+        if !is_atomic && same_warp && now.sub > sub_of(self.who) {
+            self.who = want;
+            self.note(now, words);
+            return Ok(());
+        }
+        let only_read = !is_atomic && !now.class.writes() && self.dirty == 0;
+        let absorbs = kind == BLOCK || (kind == WARP && same_warp);
+        // Where words are not the same, they may go on apart.
+        if only_read && (absorbs || self.touched & words != 0) {
+            let same_warp = same_warp && now.sub == sub_of(self.who);
+            self.who = if same_warp { who(now, Pattern::Several) } else { BLOCK };
+            self.note(now, words);
+            return Ok(());
+        }
+        self.expand(pool);
+        self.by_cells(now, words, pattern, pool)
+    }
+
+    /// The first access, and what goes beyond a block.
+    #[inline(never)]
+    fn rarely(&mut self, now: &Now, words: u32, pattern: Pattern, pool: &mut Pool) -> Result<(), Doubt> {
+        let kind = self.who & KIND;
+        let known = self.read | self.written;
+        if kind == EMPTY || (!now.global && self.block != now.block) {
+            *self = Self { block: now.block, interval: now.interval, ..Self::default() };
+            self.who = if now.class == Class::NonCoherent { GRID } else { who(now, pattern) };
+            self.note(now, words);
+            return Ok(());
+        }
+        let atomic = if now.class == Class::Atomic8 { ATOMIC8 } else { ATOMIC4 };
+        let of_grid = atomic + (GRID_ATOMIC4 - ATOMIC4);
+        if now.class.is_atomic() && (kind == of_grid || (kind == atomic && !self.plain)) {
+            self.who = of_grid;
+            self.note(now, words);
+            return Ok(());
+        }
+        let met = if now.class.writes() { known } else { self.written };
+        if met & words != 0 {
+            let read_only = now.class == Class::NonCoherent;
+            return Err(if read_only { Doubt::ReadOnly } else { Doubt::Blocks });
+        }
+        let reads = !now.class.writes() && self.written == 0;
+        if reads && (self.read & words != 0 || now.class == Class::NonCoherent) {
+            self.who = GRID;
+            self.note(now, words);
+            return Ok(());
+        }
+        self.expand(pool);
+        self.by_cells(now, words, pattern, pool)
+    }
+
+    /// Gives each word a cell.
+    fn expand(&mut self, pool: &mut Pool) {
+        let kind = self.who & KIND;
+        let pattern = Pattern::Row { log: (self.who >> 24) as i8, shift: (self.who >> 16) as u8 };
+        let cells = std::array::from_fn(|word| {
+            let has = |words: u32| words >> word & 1 != 0;
+            if !has(self.read | self.written) {
+                return Cell::default();
+            }
+            let wrote = has(self.written);
+            let cell = Cell {
+                block: self.block,
+                interval: self.interval,
+                sub: sub_of(self.who),
+                warp: warp_of(self.who),
+                lane: 0,
+                kind: Kind::Block,
+                wrote,
+                plain: self.plain,
+                dirty: has(self.dirty),
+                fresh: has(self.dirty),
+            };
+            let kind = match kind {
+                GRID => Kind::Grid,
+                GRID_ATOMIC4 => Kind::GridAtomic4,
+                GRID_ATOMIC8 => Kind::GridAtomic8,
+                // Touched in an earlier interval only.
+                _ if !has(self.touched) => {
+                    let interval = self.interval.wrapping_sub(1);
+                    return Cell { interval, dirty: false, fresh: false, ..cell };
+                }
+                ROW => match pattern.lanes(word) {
+                    Lanes::One(lane) => return Cell { kind: Kind::Lane, lane, ..cell },
+                    _ if has(self.dirty) => Kind::Crowd,
+                    _ => Kind::Warp,
+                },
+                ONE => {
+                    let lane = (self.who >> 16) as u8;
+                    return Cell { kind: Kind::Lane, lane, ..cell };
+                }
+                WARP => Kind::Warp,
+                ATOMIC4 => Kind::Atomic4,
+                ATOMIC8 => Kind::Atomic8,
+                _ => Kind::Block,
+            };
+            Cell { kind, ..cell }
+        });
+        self.cells = pool.add(cells);
+        self.several = kind >= GRID;
+    }
+
+    /// An access word by word. Cells go again once a barrier lies between them and what comes.
+    #[inline(never)]
+    fn by_cells(&mut self, now: &Now, words: u32, pattern: Pattern, pool: &mut Pool) -> Result<(), Doubt> {
+        let other = self.block != now.block;
+        let later = !other && now.interval > self.interval;
+        if now.class != Class::NonCoherent && !self.several && (later || (other && !now.global)) {
+            pool.free.push(self.cells);
+            self.cells = 0;
+            if other {
+                self.who = EMPTY;
+            }
+            return self.access(now, words, pattern, pool);
+        }
+        let Some(cells) = pool.cells.get_mut(self.cells as usize - 1) else { return Err(Doubt::Damage) };
+        let mut left = words;
+        while left != 0 {
+            let word = left.trailing_zeros() as usize & 31;
+            left &= left - 1;
+            cells[word] = cells[word].step(now, pattern.lanes(word))?;
+        }
+        self.note(now, words);
+        // What the read-only path has read stays so.
+        self.several |= other || now.class == Class::NonCoherent;
+        if !other {
+            self.interval = self.interval.max(now.interval);
+        }
+        Ok(())
+    }
+
+    /// Whether blocks that others know of may have touched it as this one says.
+    pub(super) fn goes_with(&self, other: &Self) -> bool {
+        let (mine, others) = (self.read | self.written, other.read | other.written);
+        if self.written & others == 0 && other.written & mine == 0 {
+            return true;
+        }
+        let atomic = |line: &Self| match line.who & KIND {
+            _ if line.cells != 0 || line.plain => 0,
+            ATOMIC4 | GRID_ATOMIC4 => 4,
+            ATOMIC8 | GRID_ATOMIC8 => 8,
+            _ => 0,
+        };
+        atomic(self) != 0 && atomic(self) == atomic(other)
+    }
+}

@@ -1,0 +1,188 @@
+//! Lines by their addresses, of a block's shared memory and of global memory.
+
+use rustc_hash::FxHashMap;
+
+use super::Doubt;
+use super::cell::{Class, Now};
+use super::line::{Line, Pattern, Pool};
+use crate::abi::MOST_SHARED;
+
+/// Bytes of a line, as a power of two.
+const LINE: u32 = 7;
+/// Lines of a page, likewise.
+const PAGE: u32 = 7;
+/// Pages whose places are remembered.
+const RECENT: usize = 256;
+/// Bytes of pages and cells that one worker takes at most. Beyond, the launch is left to the engine.
+const MOST: usize = 1 << 30;
+
+/// Lanes that touch a range of bytes.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Over {
+    One(u8),
+    /// All of them all of it.
+    Several,
+    /// One after the other from this lane on, each `1 << log` bytes.
+    Row {
+        lane: u8,
+        log: u8,
+    },
+}
+
+impl Over {
+    /// How they lie in a line, of a range that begins at `at`.
+    #[inline]
+    fn in_line(self, at: u64, line: u64) -> Pattern {
+        match self {
+            Self::One(lane) => Pattern::One(lane),
+            Self::Several => Pattern::Several,
+            Self::Row { lane, log } => {
+                let first = (at >> log).wrapping_sub(line << LINE >> log).wrapping_sub(lane.into());
+                let log = log.cast_signed() - 2;
+                let elements = if log < 0 { 127 } else { 31 };
+                Pattern::Row { log, shift: first as u8 & elements }
+            }
+        }
+    }
+}
+
+/// The words of a line between two bytes, the second one included.
+#[inline]
+fn words(first: u64, last: u64) -> u32 {
+    let (from, to) = (first >> 2 & 31, last >> 2 & 31);
+    u32::MAX << from & u32::MAX >> (31 - to)
+}
+
+/// Calls with each line of a range, its words, and how lanes lie there.
+#[inline]
+fn each_line(
+    at: u64,
+    bytes: u64,
+    over: Over,
+    mut access: impl FnMut(u64, u32, Pattern) -> Result<(), Doubt>,
+) -> Result<(), Doubt> {
+    let last = at.checked_add(bytes.max(1) - 1).ok_or(Doubt::Damage)?;
+    let mut from = at;
+    loop {
+        let line = from >> LINE;
+        let end = ((line + 1) << LINE) - 1;
+        access(line, words(from, last.min(end)), over.in_line(at, line))?;
+        if end >= last {
+            return Ok(());
+        }
+        from = end + 1;
+    }
+}
+
+/// The shared memory of a block.
+#[derive(Debug, Default)]
+pub(super) struct Shared(Vec<Line>);
+
+impl Shared {
+    #[inline]
+    pub(super) fn access(
+        &mut self,
+        now: &Now,
+        at: u64,
+        bytes: u64,
+        over: Over,
+        pool: &mut Pool,
+    ) -> Result<(), Doubt> {
+        if at >= MOST_SHARED.into() || now.class == Class::NonCoherent {
+            return Err(Doubt::Damage);
+        }
+        each_line(at, bytes, over, |line, words, pattern| {
+            let at = line as usize;
+            if at >= self.0.len() {
+                self.0.resize(at + 1, Line::default());
+            }
+            self.0.get_mut(at).ok_or(Doubt::Damage)?.access(now, words, pattern, pool)
+        })
+    }
+}
+
+#[derive(Debug)]
+struct Page {
+    lines: Box<[Line; 1 << PAGE]>,
+    written: bool,
+}
+
+/// Global memory, as one worker has seen it.
+#[derive(Debug)]
+pub(super) struct Global {
+    index: FxHashMap<u64, u32>,
+    pages: Vec<Page>,
+    recent: Box<[(u64, u32); RECENT]>,
+}
+
+impl Default for Global {
+    fn default() -> Self {
+        Self { index: FxHashMap::default(), pages: Vec::new(), recent: Box::new([(u64::MAX, 0); RECENT]) }
+    }
+}
+
+impl Global {
+    #[inline]
+    pub(super) fn access(
+        &mut self,
+        now: &Now,
+        at: u64,
+        bytes: u64,
+        over: Over,
+        pool: &mut Pool,
+    ) -> Result<(), Doubt> {
+        each_line(at, bytes, over, |line, words, pattern| {
+            let place = self.place(line >> PAGE, pool)?;
+            let page = self.pages.get_mut(place as usize).ok_or(Doubt::Damage)?;
+            page.written |= now.class.writes();
+            page.lines[line as usize & ((1 << PAGE) - 1)].access(now, words, pattern, pool)
+        })
+    }
+
+    #[inline]
+    fn place(&mut self, page: u64, pool: &Pool) -> Result<u32, Doubt> {
+        let recent = self.recent[page as usize % RECENT];
+        if recent.0 == page { Ok(recent.1) } else { self.find(page, pool) }
+    }
+
+    #[inline(never)]
+    fn find(&mut self, page: u64, pool: &Pool) -> Result<u32, Doubt> {
+        let place = match self.index.get(&page) {
+            Some(place) => *place,
+            None => {
+                let bytes = self.pages.len() * size_of::<[Line; 1 << PAGE]>() + pool.bytes();
+                if bytes >= MOST {
+                    return Err(Doubt::Memory);
+                }
+                let place = self.pages.len() as u32;
+                self.pages.push(Page { lines: Box::new([Line::default(); 1 << PAGE]), written: false });
+                self.index.insert(page, place);
+                place
+            }
+        };
+        self.recent[page as usize % RECENT] = (page, place);
+        Ok(place)
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.index.clear();
+        self.pages.clear();
+        self.recent.fill((u64::MAX, 0));
+    }
+
+    fn page(&self, number: u64) -> Option<&Page> {
+        self.pages.get(*self.index.get(&number)? as usize)
+    }
+
+    /// Whether nothing that blocks of this worker wrote was touched by blocks of the others, in one of so many parts of memory.
+    pub(super) fn goes_with(&self, others: &[&Self], part: u64, parts: u64) -> bool {
+        let mine = self.index.iter().filter(|(number, _)| *number % parts == part);
+        let mut pages = mine.filter_map(|(number, place)| Some((*number, self.pages.get(*place as usize)?)));
+        pages.all(|(number, page)| {
+            others.iter().filter_map(|other| other.page(number)).all(|other| {
+                !(page.written || other.written)
+                    || page.lines.iter().zip(other.lines.iter()).all(|(a, b)| a.goes_with(b))
+            })
+        })
+    }
+}
