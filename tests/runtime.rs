@@ -140,7 +140,7 @@ fn run_instrumented(text: &str, plan: &Plan, seed: u64, capacity: u64, drop: boo
         }
         let mut at = 0;
         while let Some(record) = decode(&units[at..]).unwrap() {
-            assert_eq!(ring_of(record.block(), record.warp().into(), RINGS - 1), ring as u32);
+            assert_eq!(ring_of(record.block(), RINGS - 1), ring as u32);
             at += record.units().len();
             add(&mut threads, record);
             records += 1;

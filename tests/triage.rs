@@ -52,13 +52,9 @@ fn deliver(sink: &mut dyn Sink, launches: &[Launched], way: Way) {
             Way::Rings(size) => {
                 for round in records.chunks(size) {
                     let rings = by_rings(round);
-                    let ring = |(number, units)| Ring { number: *number, units };
-                    sink.rings(
-                        &rings
-                            .iter()
-                            .map(|(number, units)| ring((number, units.as_slice())))
-                            .collect::<Vec<_>>(),
-                    );
+                    let rings: Vec<_> =
+                        rings.iter().map(|(number, units)| Ring { number: *number, units }).collect();
+                    sink.rings(&rings);
                 }
             }
         }

@@ -7,7 +7,8 @@
 //!
 //! A writer reserves all units of a record at once and then waits until `end - tail` fits the capacity; in drop mode it
 //! looks for room first and moves the head by compare-and-swap, so that a record is either whole in the ring or only
-//! counted. One warp always writes to one ring, so its records lie there in the order it wrote them.
+//! counted. A block always writes to one ring. So the records of a warp lie there in the order it wrote them, and those of the
+//! block from before a barrier lie before those from behind it.
 
 use super::{LAP, Unit};
 
@@ -103,10 +104,9 @@ impl Control {
     }
 }
 
-/// The ring that a warp writes to.
-pub fn ring_of(block: u32, warp: u32, ring_mask: u32) -> u32 {
-    let mixed = block.wrapping_mul(0x9E37_79B1).wrapping_add(warp.wrapping_mul(0x85EB_CA77));
-    (mixed >> 16) & ring_mask
+/// The ring that the warps of a block write to. Blocks that follow each other run side by side, so that rings are used alike.
+pub fn ring_of(block: u32, ring_mask: u32) -> u32 {
+    block & ring_mask
 }
 
 /// Whether the unit read for this position of a ring has been written in its lap.

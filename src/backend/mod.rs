@@ -204,6 +204,17 @@ pub struct Outcome {
     pub buffers: Vec<Vec<u8>>,
     /// Why it ended early.
     pub stop: Option<Stop>,
+    /// What took how long, if the backend tells.
+    pub phases: Vec<Phase>,
+}
+
+/// Part of a run's time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Phase {
+    /// What was done.
+    pub name: &'static str,
+    /// How long that took.
+    pub time: Duration,
 }
 
 /// Why a backend cannot run a program at all.

@@ -170,6 +170,9 @@ pub(super) struct RunArgs {
     /// Let the engine see every record, those of clean launches too; the report is the same, and takes longer
     #[arg(long, hide_short_help = true)]
     pub(super) no_triage: bool,
+    /// Write what took how long, in nanoseconds, as JSON
+    #[arg(long, value_name = "FILE", hide_short_help = true)]
+    pub(super) timings: Option<PathBuf>,
     #[command(flatten)]
     pub(super) reports: ReportArgs,
 }

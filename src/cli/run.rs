@@ -8,7 +8,7 @@ use super::args::{
     BackendArg, DEFAULT_TIMEOUT, FormatArg, MemoryArg, OnFullArg, RunArgs, policy_words, timeout,
 };
 use super::reports::Options;
-use crate::backend::{MemoryOrder, OnFull, RunOptions};
+use crate::backend::{MemoryOrder, OnFull, Phase, RunOptions};
 use crate::diag::Diagnostic;
 use crate::report::{self, Bar, Progress, Silent};
 use crate::session::launch::LaunchRequest;
@@ -37,6 +37,11 @@ pub(super) fn run(
         Ok(finished) => finished,
         Err(errors) => return console.refuse(&errors),
     };
+    if let Some(path) = &args.timings
+        && let Err(code) = console.write_file(path, timings(&finished.phases).as_bytes())?
+    {
+        return Ok(code);
+    }
     let code = match options.write(finished.report, console)? {
         Ok(code) => code,
         Err(code) => return Ok(code),
@@ -60,6 +65,13 @@ pub(super) fn run(
         Some(error) => console.refuse(&[error]),
         None => Ok(code),
     }
+}
+
+/// Phases as JSON.
+fn timings(phases: &[Phase]) -> String {
+    let lines: Vec<_> =
+        phases.iter().map(|phase| format!("  \"{}\": {}", phase.name, phase.time.as_nanos())).collect();
+    format!("{{\n{}\n}}\n", lines.join(",\n"))
 }
 
 /// `NAME` or `NAME=PATH`.

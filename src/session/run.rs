@@ -2,12 +2,13 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::hints;
 use super::launch::{self, LaunchRequest, Resolved};
 use super::schedules::{All, Job, Schedules};
 use super::{Parts, Policy, record, tell};
-use crate::backend::{Backend, BackendError, ElementType, Program, RunOptions};
+use crate::backend::{Backend, BackendError, ElementType, Phase, Program, RunOptions};
 use crate::diag::Diagnostic;
 use crate::diag::nearest;
 use crate::explain::{Search, Sources};
@@ -71,6 +72,8 @@ pub struct Finished {
     pub report: Report,
     /// The buffers asked for, in that order.
     pub buffers: Vec<FinalBuffer>,
+    /// What took how long, from reading the module on. Only a backend that runs a single schedule tells its share.
+    pub phases: Vec<Phase>,
     /// Why the trace could not be written to its end.
     pub unwritten: Option<Diagnostic>,
 }
@@ -81,6 +84,7 @@ pub fn run(
     parts: &dyn Parts,
     progress: &dyn Progress,
 ) -> Result<Finished, Vec<Diagnostic>> {
+    let begin = Instant::now();
     let source = super::read(&request.file).map_err(|error| vec![error])?;
     let module = super::parse(&source)?;
     let resolved = launch::resolve(&source, &module, &request.launch)?;
@@ -89,7 +93,10 @@ pub fn run(
     let program = Program { source: &source, module: &module, sites: &sites };
     let plan = &resolved.plan;
     let sources = Sources::beside(&request.file).with(&request.search);
+    let read = Phase { name: "read", time: begin.elapsed() };
+    let begin = Instant::now();
     let mut backend = open(request, parts)?;
+    let opened = Phase { name: "open", time: begin.elapsed() };
     let name = backend.name();
     let triage = !request.no_triage;
     let job = Job { program, sites: &sites, plan, sources: &sources, parts, progress, triage, writer: None };
@@ -104,10 +111,13 @@ pub fn run(
     let job = Job { writer: writer.as_ref(), ..job };
 
     progress.begin(request.schedules);
+    let begin = Instant::now();
     let ran = execute(request, &job, &mut *backend);
+    let whole = begin.elapsed();
     progress.end();
     let all = tell::settled(ran, &job)?;
 
+    let begin = Instant::now();
     // A GPU's schedule has no seed.
     let replay = |seed| match name {
         "gpu" => format!("{} --backend gpu", request.command),
@@ -117,6 +127,10 @@ pub fn run(
     report.notes = resolved.notes.clone();
     report.judge(&request.policy);
     report.notes.extend(hints::sources(&report.findings));
+    let told = Phase { name: "report", time: begin.elapsed() };
+    let known: Duration = all.phases.iter().map(|phase| phase.time).sum();
+    let rest = Phase { name: "rest", time: whole.saturating_sub(known) };
+    let phases = [read, opened].into_iter().chain(all.phases.iter().copied()).chain([rest, told]).collect();
     let finished = writer.map_or(Ok(()), |writer| writer.finish(all.schedules));
     let unwritten =
         request.record.iter().zip(finished.err()).map(|(path, error)| record::unwritten(path, &error));
@@ -129,7 +143,7 @@ pub fn run(
             contents: all.buffers.get(index).cloned().unwrap_or_default(),
         })
         .collect();
-    Ok(Finished { report, buffers, unwritten })
+    Ok(Finished { report, buffers, phases, unwritten })
 }
 
 /// Indices of the buffers to dump.

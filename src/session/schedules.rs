@@ -12,7 +12,7 @@ use super::incomplete::Why;
 use super::{Detector, Parts};
 use crate::abi::Unit;
 use crate::backend::{
-    Backend, BackendError, LaunchEnd, LaunchInfo, Outcome, Plan, Program, Ring, RunOptions, Sink,
+    Backend, BackendError, LaunchEnd, LaunchInfo, Outcome, Phase, Plan, Program, Ring, RunOptions, Sink,
 };
 use crate::diag::Severity;
 use crate::explain::{Memory, Sources};
@@ -29,6 +29,7 @@ pub(super) struct One {
     pub(super) counts: Vec<(u64, u64)>,
     pub(super) incomplete: Vec<Incomplete>,
     pub(super) buffers: Vec<Vec<u8>>,
+    pub(super) phases: Vec<Phase>,
 }
 
 /// A finding, where it was found first, and how often.
@@ -50,6 +51,8 @@ pub(super) struct All {
     pub(super) buffers: Vec<Vec<u8>>,
     /// How many there were.
     pub(super) schedules: u64,
+    /// What took how long, if there was one.
+    pub(super) phases: Vec<Phase>,
 }
 
 impl All {
@@ -63,6 +66,7 @@ impl All {
             incomplete: distinct(one.incomplete),
             buffers: one.buffers,
             schedules: 1,
+            phases: one.phases,
         }
     }
 }
@@ -155,6 +159,7 @@ impl<'j> Job<'j> {
             counts,
             incomplete,
             buffers: outcome.buffers,
+            phases: outcome.phases,
         }
     }
 
@@ -264,6 +269,7 @@ impl United {
             incomplete: distinct(incomplete.into_iter().map(|(_, incomplete)| incomplete).collect()),
             buffers: buffers.map(|(_, buffers)| buffers).unwrap_or_default(),
             schedules,
+            phases: Vec::new(),
         }
     }
 }

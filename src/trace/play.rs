@@ -120,7 +120,7 @@ impl Backend for Player<'_> {
         };
         match failure {
             Some(error) => Err(error),
-            None => Ok(Outcome { buffers: Vec::new(), stop }),
+            None => Ok(Outcome { stop, ..Outcome::default() }),
         }
     }
 }

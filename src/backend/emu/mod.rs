@@ -238,7 +238,7 @@ fn launch_all(
             break;
         }
     }
-    Ok(Outcome { buffers: contents(buffers, memory), stop })
+    Ok(Outcome { buffers: contents(buffers, memory), stop, phases: Vec::new() })
 }
 
 /// Allocates the plan's buffers and tells their bases.

@@ -15,8 +15,8 @@ pub use self::reach::unlogged;
 pub use self::ring::{Damaged, RingSizes, Taken, take};
 use self::ring::{Rings, RoundError};
 use super::{
-    Arg, Backend, BackendError, Fault, FaultKind, Launch, LaunchEnd, LaunchInfo, Outcome, Plan, Program,
-    Region, RunOptions, Sink, Stop,
+    Arg, Backend, BackendError, Fault, FaultKind, Launch, LaunchEnd, LaunchInfo, Outcome, Phase, Plan,
+    Program, Region, RunOptions, Sink, Stop,
 };
 use crate::abi::control::CONTROL_SYMBOL;
 use crate::instrument::{CallMode, InstrumentError, SiteTable, instrument};
@@ -52,7 +52,7 @@ impl Gpu {
         Ok(self.context.device_name()?)
     }
 
-    fn load(&self, program: Program<'_>, plan: &Plan) -> Result<Module<'_>, BackendError> {
+    fn load(&self, program: Program<'_>, plan: &Plan, clock: &mut Clock) -> Result<Module<'_>, BackendError> {
         // Logging costs registers: a block that just fitted must still fit.
         let threads = plan.launches.iter().map(Launch::threads).max().unwrap_or(1).max(1);
         let registers = REGISTERS / threads / 8 * 8;
@@ -60,7 +60,10 @@ impl Gpu {
         let mut mode = CallMode::Local;
         loop {
             let text = instrument(program.source.text(), program.module, program.sites, mode)?.text;
-            match self.context.load(&text, cap) {
+            clock.lap("instrument");
+            let loaded = self.context.load(&text, cap);
+            clock.lap("compile");
+            match loaded {
                 Ok(module) => return Ok(module),
                 Err((failure, log)) => match mode.instead(&log) {
                     Some(other) => mode = other,
@@ -96,8 +99,9 @@ impl Backend for Gpu {
         if self.context.is_abandoned() {
             return Err(BackendError::NoDevice("a launch that took too long still runs on it".into()));
         }
+        let mut clock = Clock::new();
         self.context.make_current()?;
-        let module = self.load(program, plan)?;
+        let module = self.load(program, plan, &mut clock)?;
         let mut run = Run {
             context: &self.context,
             buffers: buffers(&self.context, plan)?,
@@ -105,25 +109,57 @@ impl Backend for Gpu {
             stream: self.context.stream()?,
             regions: Vec::new(),
             deadline: options.timeout.map(|after| (Instant::now() + after, after)),
+            analysis: Duration::ZERO,
         };
         run.regions = regions(program, plan, &run.buffers, &module)?;
         let is_set = module.set_variable(CONTROL_SYMBOL, run.rings.control())?;
         if !is_set && !program.sites.sites().is_empty() {
             return Err(BackendError::Plan(format!("the loaded module has no `{CONTROL_SYMBOL}`")));
         }
+        clock.lap("prepare");
         for (index, launch) in (0u32..).zip(&plan.launches) {
             check_arguments(program, launch)?;
             let kernel = kernel(&module, launch)?;
             let unlogged = unlogged(program.module, program.sites, &launch.kernel);
             if let Some(stop) = run.launch(index, launch, &kernel, unlogged, program.sites, sink)? {
-                return Ok(Outcome { buffers: Vec::new(), stop: Some(stop) });
+                return Ok(Outcome { stop: Some(stop), ..Outcome::default() });
             }
         }
+        clock.lap("kernels");
+        clock.apart("kernels", "analysis", run.analysis);
         let mut contents: Vec<_> = plan.buffers.iter().map(|buffer| vec![0; buffer.contents.len()]).collect();
         for (memory, contents) in run.buffers.iter().zip(&mut contents) {
             memory.download(contents)?;
         }
-        Ok(Outcome { buffers: contents, stop: None })
+        clock.lap("results");
+        Ok(Outcome { buffers: contents, stop: None, phases: clock.phases })
+    }
+}
+
+/// Tells what takes how long.
+struct Clock {
+    last: Instant,
+    phases: Vec<Phase>,
+}
+
+impl Clock {
+    fn new() -> Self {
+        Self { last: Instant::now(), phases: Vec::new() }
+    }
+
+    /// What was done since the last time.
+    fn lap(&mut self, name: &'static str) {
+        let now = Instant::now();
+        self.phases.push(Phase { name, time: now - self.last });
+        self.last = now;
+    }
+
+    /// Part of a phase counts for itself.
+    fn apart(&mut self, from: &str, name: &'static str, time: Duration) {
+        if let Some(phase) = self.phases.iter_mut().find(|phase| phase.name == from) {
+            phase.time = phase.time.saturating_sub(time);
+        }
+        self.phases.push(Phase { name, time });
     }
 }
 
@@ -214,6 +250,8 @@ struct Run<'c> {
     stream: Stream<'c>,
     regions: Vec<Region>,
     deadline: Option<(Instant, Duration)>,
+    /// How long the sink has taken.
+    analysis: Duration,
 }
 
 /// How a kernel came to its end.
@@ -246,7 +284,9 @@ impl Run<'_> {
         let orders =
             |index: &u32| sites.unlogged().get(*index as usize).is_some_and(|unlogged| unlogged.orders);
         end.unseen_order = end.dropped > 0 || end.unlogged.iter().any(orders);
+        let begin = Instant::now();
         sink.end(&end);
+        self.analysis += begin.elapsed();
         match result? {
             Ended::Whole => Ok(None),
             Ended::Stopped(stop) => Ok(Some(stop)),
@@ -289,6 +329,7 @@ impl Run<'_> {
                 }
             };
             end.records += round.records;
+            self.analysis += round.analysis;
             if done && !round.pending {
                 end.dropped = self.rings.dropped()?;
                 return Ok(Ended::Whole);

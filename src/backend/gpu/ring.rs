@@ -3,12 +3,16 @@
 //!
 //! A round copies the heads, then what stands between tail and head of each ring, and takes the whole records at its
 //! beginning. A unit whose lap bit is not yet right ends the ring's turn: its writer has reserved it and not stored it
-//! so far. Then the tails go back, which frees the room. All copies are on a stream of their own.
+//! so far. Then the tails go back, which frees the room, and the sink gets what came while the kernel goes on. All copies are on
+//! a stream of their own.
+
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::driver::{Context, DeviceMemory, Failure, Pinned, Stream};
 use crate::abi::control::{COUNTER_STRIDE, Control, Dropped, Line, OFFSET_DROPPED_RECORDS, is_written};
 use crate::abi::{LAP, MAX_RESERVED, MAX_UNITS, UNITS_SHIFT, Unit};
-use crate::backend::{BackendError, OnFull, Sink};
+use crate::backend::{BackendError, OnFull, Ring, Sink};
 
 /// Number and size of the rings. Both are rounded up to powers of two.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +48,9 @@ impl RingSizes {
 /// Units copied in one round.
 const STAGING_UNITS: usize = 2 * 1024 * 1024;
 
+/// Units that one thread looks through, rather than start another.
+const SHARE: usize = 32 * 1024;
+
 /// Words from one counter to the next.
 const STRIDE: usize = COUNTER_STRIDE as usize / size_of::<u64>();
 
@@ -68,13 +75,13 @@ pub(super) struct Rings<'c> {
     /// The ring that is served first, so that all get their turn.
     first: usize,
     dropped: u64,
+    threads: usize,
 }
 
-/// Part of a ring in the staging memory.
+/// Part of a ring in the staging memory, behind that of the chunk before.
 #[derive(Clone, Copy, Debug)]
 struct Chunk {
     ring: usize,
-    at: usize,
     units: usize,
 }
 
@@ -85,6 +92,8 @@ pub(super) struct Round {
     pub(super) records: u64,
     /// Whether units are reserved that have not been taken.
     pub(super) pending: bool,
+    /// How long the sink took.
+    pub(super) analysis: Duration,
 }
 
 /// Why a round failed.
@@ -134,6 +143,7 @@ impl<'c> Rings<'c> {
             positions: vec![0; sizes.rings as usize],
             first: 0,
             dropped: 0,
+            threads: thread::available_parallelism().map_or(1, usize::from),
         };
         for memory in [&rings.data, &rings.heads, &rings.tails] {
             memory.clear()?;
@@ -157,25 +167,28 @@ impl<'c> Rings<'c> {
         self.stream.wait()?;
         let chunks = self.fetch()?;
         self.stream.wait()?;
+        let (capacity, positions) = (self.sizes.units, &mut self.positions);
+        let mut parts = parts(self.staging.units(), &chunks, positions);
+        take_all(&mut parts, capacity, self.threads);
         let mut round = Round::default();
-        let mut moved = false;
-        for chunk in &chunks {
-            let position = &mut self.positions[chunk.ring];
-            let units = &mut self.staging.units()[chunk.at..chunk.at + chunk.units];
-            let taken = take(units, *position, self.sizes.units).map_err(RoundError::Damaged)?;
+        let mut rings = Vec::new();
+        for part in parts {
+            let taken = part.taken.map_err(RoundError::Damaged)?;
             if taken.units > 0 {
-                sink.records(&units[..taken.units]);
-                *position += taken.units as u64;
-                self.taken.words()[chunk.ring * STRIDE] = *position;
-                moved = true;
+                rings.push(Ring { number: part.ring as u32, units: &part.units[..taken.units] });
+                positions[part.ring] += taken.units as u64;
+                self.taken.words()[part.ring * STRIDE] = positions[part.ring];
             }
             round.records += taken.records;
         }
         let heads = self.seen.words().iter().step_by(STRIDE);
-        round.pending = heads.zip(&self.positions).any(|(head, position)| head != position);
-        if moved {
+        round.pending = heads.zip(positions.iter()).any(|(head, position)| head != position);
+        if !rings.is_empty() {
             self.stream.send(self.tails.address(), &self.taken)?;
             self.stream.wait()?;
+            let begin = Instant::now();
+            sink.rings(&rings);
+            round.analysis = begin.elapsed();
         }
         Ok(round)
     }
@@ -193,7 +206,7 @@ impl<'c> Rings<'c> {
             if units == 0 {
                 continue;
             }
-            chunks.push(Chunk { ring, at, units });
+            chunks.push(Chunk { ring, units });
             let start = position & (self.sizes.units - 1);
             let base = self.data.address() + ring as u64 * self.sizes.units * size_of::<Unit>() as u64;
             let straight = usize::try_from(self.sizes.units - start).unwrap_or(usize::MAX).min(units);
@@ -222,6 +235,47 @@ impl<'c> Rings<'c> {
         self.dropped = all;
         Ok(new)
     }
+}
+
+/// A chunk at hand, and what was taken of it.
+#[derive(Debug)]
+struct Part<'s> {
+    ring: usize,
+    position: u64,
+    units: &'s mut [Unit],
+    taken: Result<Taken, Damaged>,
+}
+
+/// The chunks, which follow each other from the beginning of `staging` on.
+fn parts<'s>(mut staging: &'s mut [Unit], chunks: &[Chunk], positions: &[u64]) -> Vec<Part<'s>> {
+    let mut parts = Vec::with_capacity(chunks.len());
+    for chunk in chunks {
+        let (units, rest) = std::mem::take(&mut staging).split_at_mut(chunk.units);
+        staging = rest;
+        let (ring, position) = (chunk.ring, positions[chunk.ring]);
+        parts.push(Part { ring, position, units, taken: Ok(Taken::default()) });
+    }
+    parts
+}
+
+/// Looks through all parts, by several threads if there is enough.
+fn take_all(parts: &mut [Part<'_>], capacity: u64, threads: usize) {
+    let work = |parts: &mut [Part<'_>]| {
+        for part in parts {
+            part.taken = take(part.units, part.position, capacity);
+        }
+    };
+    let units: usize = parts.iter().map(|part| part.units.len()).sum();
+    let threads = threads.min(units.div_ceil(SHARE)).min(parts.len());
+    if threads < 2 {
+        return work(parts);
+    }
+    let share = parts.len().div_ceil(threads);
+    thread::scope(|scope| {
+        for parts in parts.chunks_mut(share) {
+            scope.spawn(move || work(parts));
+        }
+    });
 }
 
 /// What was taken from the beginning of a chunk.

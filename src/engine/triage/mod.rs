@@ -11,6 +11,7 @@
 //! | --- | --- |
 //! | `checker` | records, one after the other |
 //! | `block` | warps, barriers and exits |
+//! | `kept` | what the engine gets if there is a doubt |
 //! | `shadow` | lines by address; what blocks of different workers have touched |
 //! | `line`, `cell` | who has touched a line, and a word |
 //!
@@ -22,6 +23,7 @@
 mod block;
 mod cell;
 mod checker;
+mod kept;
 mod line;
 mod shadow;
 
@@ -29,6 +31,7 @@ use std::sync::Arc;
 use std::thread;
 
 use self::checker::{Checker, Role};
+use self::kept::{Kept, hand_over};
 use super::{Engine, Report};
 use crate::abi::Unit;
 use crate::backend::{LaunchEnd, LaunchInfo, Plan, Ring, Sink};
@@ -37,8 +40,6 @@ use crate::instrument::SiteTable;
 
 /// Bytes of records that are kept for the engine at most. A launch with more is the engine's.
 const MOST_KEPT: usize = 4 << 30;
-/// Records that came one by one are kept together up to so many units.
-const PIECE: usize = 1 << 16;
 /// Fewer units than this are not worth threads.
 const FEW: usize = 1 << 14;
 /// More threads bring nothing: there are about so many rings for each.
@@ -76,6 +77,31 @@ struct Launch {
     blocks: u64,
 }
 
+/// Who checks some blocks' records and keeps them.
+#[derive(Debug)]
+struct Worker {
+    checker: Checker,
+    kept: Kept,
+}
+
+impl Worker {
+    fn new(roles: &Arc<[Role]>) -> Self {
+        Self { checker: Checker::new(Arc::clone(roles)), kept: Kept::default() }
+    }
+
+    fn begin(&mut self, geometry: Geometry) {
+        self.checker.begin(geometry);
+        self.kept.clear();
+    }
+
+    /// Takes units as those of this number. What is doubtful is not kept.
+    fn take(&mut self, number: u64, units: &[Unit]) -> Result<(), Doubt> {
+        self.checker.feed(units)?;
+        self.kept.keep(number, units);
+        Ok(())
+    }
+}
+
 /// An engine behind a triage.
 #[derive(Debug)]
 pub struct Triage {
@@ -85,10 +111,11 @@ pub struct Triage {
     launches: Vec<Option<Launch>>,
     /// The launch at hand, while there is no doubt.
     current: Option<Launch>,
-    workers: Vec<Checker>,
+    workers: Vec<Worker>,
     threads: usize,
-    kept: Vec<Vec<Unit>>,
-    kept_bytes: usize,
+    /// How much has come of the launch at hand: bytes, and how often some.
+    bytes: usize,
+    number: u64,
     clean: u32,
 }
 
@@ -104,13 +131,13 @@ impl Triage {
         });
         Self {
             launches: launches.collect(),
-            workers: vec![Checker::new(Arc::clone(&roles))],
+            workers: vec![Worker::new(&roles)],
             engine,
             roles,
             current: None,
             threads: thread::available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS)),
-            kept: Vec::new(),
-            kept_bytes: 0,
+            bytes: 0,
+            number: 0,
             clean: 0,
         }
     }
@@ -125,40 +152,59 @@ impl Triage {
         self.engine.finish()
     }
 
-    /// There is a doubt: the engine gets what was kept.
+    /// There is a doubt: the engine gets what was kept of what came before this number.
     fn doubt(&mut self) {
         self.current = None;
-        self.kept_bytes = 0;
-        for units in std::mem::take(&mut self.kept) {
-            self.engine.records(&units);
-        }
+        let Self { engine, workers, number, .. } = self;
+        hand_over(workers.iter().map(|worker| &worker.kept), *number, |units| engine.records(units));
     }
 
-    fn keep(&mut self, units: &[Unit]) {
-        self.kept_bytes += size_of_val(units);
-        match self.kept.last_mut() {
-            Some(last) if last.len() + units.len() <= PIECE => last.extend_from_slice(units),
-            _ => {
-                let mut piece = Vec::with_capacity(PIECE.max(units.len()));
-                piece.extend_from_slice(units);
-                self.kept.push(piece);
-            }
+    /// The launch at hand, if there is no doubt and so much more can be kept.
+    fn checked(&mut self, units: usize) -> Option<Launch> {
+        let launch = self.current?;
+        if self.bytes + units * size_of::<Unit>() <= MOST_KEPT {
+            return Some(launch);
         }
+        self.doubt();
+        None
     }
 
     /// Whether nothing can be found in the launch that has ended.
     fn is_clean(&self, launch: Launch, end: &LaunchEnd) -> bool {
-        let ended: u64 = self.workers.iter().map(Checker::ended).sum();
+        let ended: u64 = self.workers.iter().map(|worker| worker.checker.ended()).sum();
         end.dropped == 0 && ended == launch.blocks && self.workers_agree()
+    }
+
+    /// Has each worker check what came by its rings; tells whether there is no doubt.
+    fn check(&mut self, launch: Launch, rings: &[Ring<'_>], units: usize) -> bool {
+        while self.workers.len() < self.threads {
+            let mut worker = Worker::new(&self.roles);
+            worker.begin(launch.geometry);
+            self.workers.push(worker);
+        }
+        let (first, count) = (self.number, self.workers.len());
+        let of = |at: usize| (first..).zip(rings).filter(move |(_, ring)| ring.number as usize % count == at);
+        let work = |at: usize, worker: &mut Worker| {
+            of(at).all(|(number, ring)| worker.take(number, ring.units).is_ok())
+        };
+        let mut workers = self.workers.iter_mut().enumerate().filter(|(at, _)| of(*at).next().is_some());
+        if units < FEW || count == 1 {
+            return workers.all(|(at, worker)| work(at, worker));
+        }
+        thread::scope(|scope| {
+            let work = &work;
+            let threads: Vec<_> = workers.map(|(at, worker)| scope.spawn(move || work(at, worker))).collect();
+            threads.into_iter().all(|thread| thread.join().unwrap_or(false))
+        })
     }
 
     /// Whether no block has written what a block of another worker touched.
     fn workers_agree(&self) -> bool {
-        let busy: Vec<_> = self.workers.iter().filter(|worker| worker.ended() > 0).collect();
+        let busy: Vec<_> = self.workers.iter().filter(|worker| worker.checker.ended() > 0).collect();
         if busy.len() < 2 {
             return true;
         }
-        let globals: Vec<_> = busy.iter().map(|worker| worker.global()).collect();
+        let globals: Vec<_> = busy.iter().map(|worker| worker.checker.global()).collect();
         let parts = self.threads as u64;
         let part = |part| {
             let mut rest = globals.as_slice();
@@ -180,8 +226,7 @@ impl Triage {
 impl Sink for Triage {
     fn begin(&mut self, info: &LaunchInfo) {
         self.engine.begin(info);
-        self.kept.clear();
-        self.kept_bytes = 0;
+        (self.bytes, self.number) = (0, 0);
         self.current = self.launches.get(info.index as usize).copied().flatten();
         if let Some(launch) = self.current {
             self.workers.iter_mut().for_each(|worker| worker.begin(launch.geometry));
@@ -189,12 +234,11 @@ impl Sink for Triage {
     }
 
     fn records(&mut self, units: &[Unit]) {
-        let fits = self.kept_bytes + size_of_val(units) <= MOST_KEPT;
-        let clean = self.current.is_some()
-            && fits
-            && self.workers.first_mut().is_some_and(|worker| worker.feed(units).is_ok());
-        if clean {
-            self.keep(units);
+        let checked = self.checked(units.len()).is_some();
+        let number = self.number;
+        if checked && self.workers.first_mut().is_some_and(|worker| worker.take(number, units).is_ok()) {
+            self.number += 1;
+            self.bytes += size_of_val(units);
             return;
         }
         if self.current.is_some() {
@@ -205,51 +249,16 @@ impl Sink for Triage {
 
     fn rings(&mut self, rings: &[Ring<'_>]) {
         let units: usize = rings.iter().map(|ring| ring.units.len()).sum();
-        let fits = self.kept_bytes + units * size_of::<Unit>() <= MOST_KEPT;
-        let Some(launch) = self.current.filter(|_| fits) else {
-            if self.current.is_some() {
-                self.doubt();
-            }
-            rings.iter().for_each(|ring| self.engine.records(ring.units));
+        let checked = self.checked(units);
+        if checked.is_some_and(|launch| self.check(launch, rings, units)) {
+            self.number += rings.len() as u64;
+            self.bytes += units * size_of::<Unit>();
             return;
-        };
-        while self.workers.len() < self.threads {
-            let mut worker = Checker::new(Arc::clone(&self.roles));
-            worker.begin(launch.geometry);
-            self.workers.push(worker);
         }
-        let count = self.workers.len();
-        let mine =
-            |worker: usize| (0..).zip(rings).filter(move |(_, ring)| ring.number as usize % count == worker);
-        let work = |worker: usize, checker: &mut Checker| {
-            let mut kept = Vec::new();
-            for (at, ring) in mine(worker) {
-                checker.feed(ring.units).ok()?;
-                kept.push((at, ring.units.to_vec()));
-            }
-            Some(kept)
-        };
-        let workers = self.workers.iter_mut().enumerate();
-        let kept: Option<Vec<Vec<(usize, Vec<Unit>)>>> = if units < FEW {
-            workers.map(|(at, worker)| work(at, worker)).collect()
-        } else {
-            thread::scope(|scope| {
-                let work = &work;
-                let with_work = workers.filter(|(at, _)| mine(*at).next().is_some());
-                let threads: Vec<_> =
-                    with_work.map(|(at, worker)| scope.spawn(move || work(at, worker))).collect();
-                threads.into_iter().map(|thread| thread.join().ok().flatten()).collect()
-            })
-        };
-        let Some(kept) = kept else {
+        if self.current.is_some() {
             self.doubt();
-            rings.iter().for_each(|ring| self.engine.records(ring.units));
-            return;
-        };
-        self.kept_bytes += units * size_of::<Unit>();
-        let mut kept: Vec<_> = kept.into_iter().flatten().collect();
-        kept.sort_by_key(|(at, _)| *at);
-        self.kept.extend(kept.into_iter().map(|(_, units)| units));
+        }
+        rings.iter().for_each(|ring| self.engine.records(ring.units));
     }
 
     fn end(&mut self, end: &LaunchEnd) {
@@ -257,11 +266,11 @@ impl Sink for Triage {
             if self.is_clean(launch, end) {
                 self.current = None;
                 self.clean += 1;
-                self.kept.clear();
                 for worker in &self.workers {
-                    self.engine.records(worker.variables());
+                    self.engine.records(worker.checker.variables());
                 }
-                self.engine.passed(self.workers.iter().map(Checker::ticket).max().unwrap_or(0));
+                let tickets = self.workers.iter().map(|worker| worker.checker.ticket());
+                self.engine.passed(tickets.max().unwrap_or(0));
             } else {
                 self.doubt();
             }
