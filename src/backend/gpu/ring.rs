@@ -6,8 +6,9 @@
 //! so far. Then the tails go back, which frees the room, and the sink gets what came while the kernel goes on. All copies are on
 //! a stream of their own.
 
-use std::thread;
 use std::time::{Duration, Instant};
+
+use rayon::prelude::*;
 
 use super::driver::{Context, DeviceMemory, Failure, Pinned, Stream};
 use crate::abi::control::{COUNTER_STRIDE, Control, Dropped, Line, OFFSET_DROPPED_RECORDS, is_written};
@@ -48,8 +49,8 @@ impl RingSizes {
 /// Units copied in one round.
 const STAGING_UNITS: usize = 2 * 1024 * 1024;
 
-/// Units that one thread looks through, rather than start another.
-const SHARE: usize = 32 * 1024;
+/// Fewer units than this are looked through by one thread.
+const FEW: usize = 32 * 1024;
 
 /// Words from one counter to the next.
 const STRIDE: usize = COUNTER_STRIDE as usize / size_of::<u64>();
@@ -75,7 +76,6 @@ pub(super) struct Rings<'c> {
     /// The ring that is served first, so that all get their turn.
     first: usize,
     dropped: u64,
-    threads: usize,
 }
 
 /// Part of a ring in the staging memory, behind that of the chunk before.
@@ -143,7 +143,6 @@ impl<'c> Rings<'c> {
             positions: vec![0; sizes.rings as usize],
             first: 0,
             dropped: 0,
-            threads: thread::available_parallelism().map_or(1, usize::from),
         };
         for memory in [&rings.data, &rings.heads, &rings.tails] {
             memory.clear()?;
@@ -169,7 +168,7 @@ impl<'c> Rings<'c> {
         self.stream.wait()?;
         let (capacity, positions) = (self.sizes.units, &mut self.positions);
         let mut parts = parts(self.staging.units(), &chunks, positions);
-        take_all(&mut parts, capacity, self.threads);
+        take_all(&mut parts, capacity);
         let mut round = Round::default();
         let mut rings = Vec::new();
         for part in parts {
@@ -259,23 +258,10 @@ fn parts<'s>(mut staging: &'s mut [Unit], chunks: &[Chunk], positions: &[u64]) -
 }
 
 /// Looks through all parts, by several threads if there is enough.
-fn take_all(parts: &mut [Part<'_>], capacity: u64, threads: usize) {
-    let work = |parts: &mut [Part<'_>]| {
-        for part in parts {
-            part.taken = take(part.units, part.position, capacity);
-        }
-    };
+fn take_all(parts: &mut [Part<'_>], capacity: u64) {
+    let work = |part: &mut Part<'_>| part.taken = take(part.units, part.position, capacity);
     let units: usize = parts.iter().map(|part| part.units.len()).sum();
-    let threads = threads.min(units.div_ceil(SHARE)).min(parts.len());
-    if threads < 2 {
-        return work(parts);
-    }
-    let share = parts.len().div_ceil(threads);
-    thread::scope(|scope| {
-        for parts in parts.chunks_mut(share) {
-            scope.spawn(move || work(parts));
-        }
-    });
+    if units < FEW { parts.iter_mut().for_each(work) } else { parts.par_iter_mut().for_each(work) }
 }
 
 /// What was taken from the beginning of a chunk.

@@ -6,7 +6,7 @@ use super::Doubt;
 use super::block::Blocks;
 use super::cell::{Class, Now};
 use super::line::Pool;
-use super::shadow::{Global, Over};
+use super::shadow::{Global, Over, Shared};
 use crate::abi::{Record, Tagged, Unit, decode};
 use crate::event::Geometry;
 use crate::instrument::{Site, SiteKind};
@@ -183,30 +183,61 @@ impl Checker {
         {
             self.ticket = self.ticket.max(after);
         }
-        let (shared, global, pool) = (&mut block.shared, &mut self.global, &mut self.pool);
-        let mut touch = |at: u64, bytes: u64, over: Over| match at >> 60 {
-            0 => global.access(&now, at, bytes, over, pool),
-            1 => shared.access(&Now { global: false, ..now }, Tagged(at).address(), bytes, over, pool),
-            _ => Err(Doubt::Damage),
-        };
-        let lane = mask.trailing_zeros() as u8;
-        let together = mask >> lane & (mask >> lane).wrapping_add(1) == 0;
-        if let Some((first, stride)) = record.a_steps() {
-            let lanes = record.lane_count() as u64;
-            if lanes == 1 {
-                return touch(first, bytes.into(), Over::One(lane));
-            }
-            if stride == 0 {
-                return several(class).and_then(|()| touch(first, bytes.into(), Over::Several));
-            }
-            let log = bytes.trailing_zeros() as u8;
-            let fits = bytes.is_power_of_two() && first & (u64::from(bytes) - 1) == 0;
-            if stride == i64::from(bytes) && together && fits {
-                return touch(first, lanes * u64::from(bytes), Over::Row { lane, log });
-            }
+        let mut memory =
+            Memory { now, shared: &mut block.shared, global: &mut self.global, pool: &mut self.pool };
+        match together(record, class, bytes)? {
+            Some((at, bytes, over)) => memory.touch(at, bytes, over),
+            None => apart(record, class, bytes, &mut memory),
         }
-        apart(record, class, bytes, touch)
     }
+}
+
+/// What an access may touch.
+struct Memory<'m> {
+    now: Now,
+    shared: &'m mut Shared,
+    global: &'m mut Global,
+    pool: &'m mut Pool,
+}
+
+impl Memory<'_> {
+    #[inline]
+    fn touch(&mut self, at: u64, bytes: u64, over: Over) -> Result<(), Doubt> {
+        match at >> 60 {
+            0 => self.global.access(&self.now, at, bytes, over, self.pool),
+            1 => {
+                self.now.global = false;
+                let touched = self.shared.access(&self.now, Tagged(at).address(), bytes, over, self.pool);
+                self.now.global = true;
+                touched
+            }
+            _ => Err(Doubt::Damage),
+        }
+    }
+}
+
+/// The range that all lanes touch, if they lie so that it is one.
+#[inline]
+fn together(record: &Record<'_>, class: Class, bytes: u8) -> Result<Option<(u64, u64, Over)>, Doubt> {
+    let Some((first, stride)) = record.a_steps() else { return Ok(None) };
+    let (mask, size) = (record.mask(), u64::from(bytes));
+    let lane = mask.trailing_zeros() as u8;
+    if mask.is_power_of_two() {
+        return Ok(Some((first, size, Over::One(lane))));
+    }
+    if stride == 0 {
+        return several(class).map(|()| Some((first, size, Over::Several)));
+    }
+    let lanes = mask >> lane;
+    let in_row = stride == i64::from(bytes)
+        && lanes & lanes.wrapping_add(1) == 0
+        && bytes.is_power_of_two()
+        && first & (size - 1) == 0;
+    if !in_row {
+        return Ok(None);
+    }
+    let log = bytes.trailing_zeros() as u8;
+    Ok(Some((first, u64::from(lanes.trailing_ones()) << log, Over::Row { lane, log })))
 }
 
 /// Lanes of one access at one place.
@@ -216,12 +247,7 @@ fn several(class: Class) -> Result<(), Doubt> {
 
 /// Lanes that do not lie in one row: in several, or each by itself.
 #[inline(never)]
-fn apart(
-    record: &Record<'_>,
-    class: Class,
-    bytes: u8,
-    mut touch: impl FnMut(u64, u64, Over) -> Result<(), Doubt>,
-) -> Result<(), Doubt> {
+fn apart(record: &Record<'_>, class: Class, bytes: u8, memory: &mut Memory<'_>) -> Result<(), Doubt> {
     let (all, count) = record.all_a();
     let lanes = record.lanes_by_rank();
     let size = u64::from(bytes);
@@ -236,7 +262,7 @@ fn apart(
             while next(end).is_some_and(|(a, _)| a == at) {
                 end += 1;
             }
-            touch(at, size, Over::Several)?;
+            memory.touch(at, size, Over::Several)?;
         } else {
             if bytes.is_power_of_two() && at & (size - 1) == 0 {
                 let follows = |end: usize| {
@@ -248,7 +274,7 @@ fn apart(
                 }
             }
             let over = if end - rank == 1 { Over::One(lane) } else { Over::Row { lane, log } };
-            touch(at, (end - rank) as u64 * size, over)?;
+            memory.touch(at, (end - rank) as u64 * size, over)?;
         }
         rank = end;
     }

@@ -23,7 +23,7 @@ pub(super) enum Pattern {
 }
 
 impl Pattern {
-    fn lanes(self, word: usize) -> Lanes {
+    pub(super) fn lanes(self, word: usize) -> Lanes {
         match self {
             Self::One(lane) => Lanes::One(lane),
             Self::Several => Lanes::Several,

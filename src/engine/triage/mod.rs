@@ -26,9 +26,12 @@ mod checker;
 mod kept;
 mod line;
 mod shadow;
+#[cfg(test)]
+mod tests;
 
 use std::sync::Arc;
-use std::thread;
+
+use rayon::prelude::*;
 
 use self::checker::{Checker, Role};
 use self::kept::{Kept, hand_over};
@@ -42,6 +45,8 @@ use crate::instrument::SiteTable;
 const MOST_KEPT: usize = 4 << 30;
 /// Fewer units than this are not worth threads.
 const FEW: usize = 1 << 14;
+/// So many rings are one worker's: blocks that follow each other touch the same pages.
+const NEAR: usize = 8;
 /// More threads bring nothing: there are about so many rings for each.
 const MOST_THREADS: usize = 32;
 
@@ -135,7 +140,7 @@ impl Triage {
             engine,
             roles,
             current: None,
-            threads: thread::available_parallelism().map_or(1, |n| n.get().min(MOST_THREADS)),
+            threads: rayon::current_num_threads().min(MOST_THREADS),
             bytes: 0,
             number: 0,
             clean: 0,
@@ -183,19 +188,16 @@ impl Triage {
             self.workers.push(worker);
         }
         let (first, count) = (self.number, self.workers.len());
-        let of = |at: usize| (first..).zip(rings).filter(move |(_, ring)| ring.number as usize % count == at);
+        let of = |at: usize| {
+            (first..).zip(rings).filter(move |(_, ring)| ring.number as usize / NEAR % count == at)
+        };
         let work = |at: usize, worker: &mut Worker| {
             of(at).all(|(number, ring)| worker.take(number, ring.units).is_ok())
         };
-        let mut workers = self.workers.iter_mut().enumerate().filter(|(at, _)| of(*at).next().is_some());
         if units < FEW || count == 1 {
-            return workers.all(|(at, worker)| work(at, worker));
+            return self.workers.iter_mut().enumerate().all(|(at, worker)| work(at, worker));
         }
-        thread::scope(|scope| {
-            let work = &work;
-            let threads: Vec<_> = workers.map(|(at, worker)| scope.spawn(move || work(at, worker))).collect();
-            threads.into_iter().all(|thread| thread.join().unwrap_or(false))
-        })
+        self.workers.par_iter_mut().enumerate().all(|(at, worker)| work(at, worker))
     }
 
     /// Whether no block has written what a block of another worker touched.
@@ -216,10 +218,7 @@ impl Triage {
             }
             true
         };
-        thread::scope(|scope| {
-            let parts: Vec<_> = (0..parts).map(|at| scope.spawn(move || part(at))).collect();
-            parts.into_iter().all(|part| part.join().unwrap_or(false))
-        })
+        (0..parts).into_par_iter().all(part)
     }
 }
 

@@ -9,10 +9,10 @@ use crate::abi::MOST_SHARED;
 
 /// Bytes of a line, as a power of two.
 const LINE: u32 = 7;
-/// Lines of a page, likewise.
-const PAGE: u32 = 7;
+/// Lines of a page, likewise. Each worker has pages of its own, so they are small.
+const PAGE: u32 = 4;
 /// Pages whose places are remembered.
-const RECENT: usize = 256;
+const RECENT: usize = 1024;
 /// Bytes of pages and cells that one worker takes at most. Beyond, the launch is left to the engine.
 const MOST: usize = 1 << 30;
 
@@ -62,6 +62,19 @@ fn each_line(
     mut access: impl FnMut(u64, u32, Pattern) -> Result<(), Doubt>,
 ) -> Result<(), Doubt> {
     let last = at.checked_add(bytes.max(1) - 1).ok_or(Doubt::Damage)?;
+    if at >> LINE == last >> LINE {
+        return access(at >> LINE, words(at, last), over.in_line(at, at >> LINE));
+    }
+    each_of_several(at, last, over, access)
+}
+
+#[inline(never)]
+fn each_of_several(
+    at: u64,
+    last: u64,
+    over: Over,
+    mut access: impl FnMut(u64, u32, Pattern) -> Result<(), Doubt>,
+) -> Result<(), Doubt> {
     let mut from = at;
     loop {
         let line = from >> LINE;
