@@ -306,8 +306,8 @@ impl Maker<'_> {
                         _ => self.access(who, lanes, warps),
                     }
                 }
-                for warp in 0..warps {
-                    let lanes = live[block as usize][warp];
+                for (warp, left) in live[block as usize].iter_mut().enumerate() {
+                    let lanes = *left;
                     let who = (block, warp as u8);
                     if interval + 1 == intervals {
                         self.write(15, who, lanes, [0; LANES]);
@@ -315,7 +315,7 @@ impl Maker<'_> {
                     }
                     let gone = if exits_early { lanes & 0xff << self.random.below(32) } else { 0 };
                     self.write(15, who, gone, [0; LANES]);
-                    live[block as usize][warp] &= !gone;
+                    *left &= !gone;
                     self.write(13, who, lanes & !gone, [0; LANES]);
                 }
             }

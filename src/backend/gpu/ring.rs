@@ -195,13 +195,17 @@ impl<'c> Rings<'c> {
     /// Begins to copy what stands in the rings, as much as the staging memory holds.
     fn fetch(&mut self) -> Result<Vec<Chunk>, Failure> {
         let rings = self.positions.len();
+        let heads = self.seen.words().iter().step_by(STRIDE);
+        // All get the same share, since who looks at them does so ring by ring.
+        let busy = heads.zip(&self.positions).filter(|(head, position)| head != position).count();
+        let share = (STAGING_UNITS / busy.max(1)).max(MAX_RESERVED);
         let (mut chunks, mut at) = (Vec::new(), 0);
         for turn in 0..rings {
             let ring = (self.first + turn) % rings;
             let (head, position) = (self.seen.words()[ring * STRIDE], self.positions[ring]);
             // Writers that wait have reserved beyond the ring's end.
             let here = head.saturating_sub(position).min(self.sizes.units);
-            let units = usize::try_from(here).unwrap_or(usize::MAX).min(STAGING_UNITS - at);
+            let units = usize::try_from(here).unwrap_or(usize::MAX).min(share).min(STAGING_UNITS - at);
             if units == 0 {
                 continue;
             }
