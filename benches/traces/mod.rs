@@ -98,6 +98,7 @@ impl Kernel<'_> {
 impl Kernel<'_> {
     /// Gives a trace to a triage; tells whether all of it is clean.
     #[inline(never)] // as above
+    #[allow(dead_code, reason = "one of the benches has it")]
     pub(crate) fn triage(&self, sites: &Arc<SiteTable>, trace: &[Pieces<'_>]) -> bool {
         let mut triage = Triage::new(Arc::clone(sites), self.plan);
         for (info, pieces, end) in trace {
