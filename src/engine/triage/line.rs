@@ -1,7 +1,8 @@
 //! What is known of the 32 words of a line, as one while they are alike.
 //!
 //! A line says no more than its words would by themselves (`cell`): where it cannot, each word gets a cell of its own. What it
-//! says of all words in a few bits may be too little, so that it doubts where cells would not, never the other way round.
+//! says of all words in a few bits may be too little, so that it doubts where cells would not. The other way round it is only where
+//! the same lanes touch the same parts of words again, of which cells know nothing.
 
 use super::Doubt;
 use super::cell::{Cell, Class, Kind, Lanes, Now};
