@@ -8,15 +8,16 @@ use std::path::Path;
 use std::sync::Arc;
 
 use common::reorder::reordered;
-use common::{Capture, Launched, Random, files, name, programs, record, records};
+use common::{Capture, Launched, Random, Recorded, files, name, programs, record, records};
 use litmus::compile::{Placing, Rounds, compile};
 use litmus::explore::Lottery;
 use litmus::generate;
 use ptxrace::abi::{Encoder, LANES, Lanes, TAG_SHARED, Unit, decode};
 use ptxrace::backend::emu::{Emulator, Scripted};
 use ptxrace::backend::{Launch, LaunchEnd, LaunchInfo, Plan, Program, Ring, RunOptions, Sink};
-use ptxrace::engine::{Report, Triage};
-use ptxrace::instrument::SiteTable;
+use ptxrace::engine::{Engine, HostAccess, OpenTriage, Ordered, Report, Streams, Triage};
+use ptxrace::finding::{AccessClass, HOST_SITES};
+use ptxrace::instrument::{SiteId, SiteTable};
 use ptxrace::ptx;
 use ptxrace::span::SourceFile;
 
@@ -115,6 +116,103 @@ fn compare_all(sites: &Arc<SiteTable>, plan: &Plan, launches: &[Launched], seed:
         compared.map_err(|error| format!("shuffled, {wide:?}: {error}\n{}", listed(sites, &again)))?;
     }
     Ok(clean)
+}
+
+/// What both kinds of engine do that learn of launches as they come.
+trait Open: Sink {
+    fn add_module(&mut self, sites: Arc<SiteTable>);
+    fn add_launch(&mut self, launch: &Launch, order: Ordered);
+    fn host_operation(&mut self, site: SiteId, accesses: &[HostAccess], order: Ordered);
+    fn said(&mut self) -> String;
+}
+
+macro_rules! open {
+    ($($name:ident)*) => {
+        $(impl Open for $name {
+            fn add_module(&mut self, sites: Arc<SiteTable>) {
+                $name::add_module(self, sites);
+            }
+
+            fn add_launch(&mut self, launch: &Launch, order: Ordered) {
+                $name::add_launch(self, launch, order);
+            }
+
+            fn host_operation(&mut self, site: SiteId, accesses: &[HostAccess], order: Ordered) {
+                $name::host_operation(self, site, accesses, order);
+            }
+
+            fn said(&mut self) -> String {
+                format!("{:#?}\n{:#?}\n{:?}", self.news(true), self.shared_variables(), self.shortcomings())
+            }
+        })*
+    };
+}
+open! { Engine OpenTriage }
+
+/// Gives launches, each several times, to two streams that are ordered now and then, with copies between them. What is said
+/// after each.
+fn as_they_come(engine: &mut dyn Open, sites: &Arc<SiteTable>, run: &Recorded, seed: u64) -> Vec<String> {
+    let mut random = Random(seed);
+    let mut streams = Streams::default();
+    let both = [streams.create(false), streams.create(false)];
+    engine.add_module(Arc::clone(sites));
+    let mut said = Vec::new();
+    for _ in 0..3 {
+        for (launch, launched) in run.plan.launches.iter().zip(&run.capture.launches) {
+            let stream = both[random.below(4).min(1)];
+            let order = streams.enqueue(stream);
+            let info = LaunchInfo { index: order.index, regions: Vec::new() };
+            engine.add_launch(launch, order);
+            engine.begin(&info);
+            records(&launched.units).chunks(100).for_each(|piece| engine.records(&piece.concat()));
+            engine.end(&launched.end);
+            said.push(engine.said());
+            match random.below(5) {
+                0 => streams.synchronize_all(),
+                1 => streams.synchronize(both[0]),
+                2 => {
+                    let moment = streams.record(both[0]);
+                    streams.wait(both[1], &moment);
+                }
+                3 => {
+                    let Some(region) = launched.info.as_ref().and_then(|info| info.regions.first()) else {
+                        continue;
+                    };
+                    let class = if random.below(2) == 0 { AccessClass::Read } else { AccessClass::Write };
+                    let access = HostAccess { class, address: region.base, bytes: region.bytes };
+                    let order = streams.enqueue(both[random.below(2)]);
+                    engine.host_operation(HOST_SITES, &[access], order);
+                    said.push(engine.said());
+                }
+                _ => {}
+            }
+        }
+    }
+    said
+}
+
+#[test]
+fn launches_that_are_not_known_beforehand() {
+    let (mut clean, mut findings) = (0, 0);
+    for folder in ["ptx-samples/race", "ptx-samples/clean", "tests/cases"] {
+        for (seed, launch) in (1..).zip(programs(folder)) {
+            let run = record(&launch, &mut Emulator::new(), &RunOptions::default())
+                .unwrap_or_else(|error| panic!("{}: {error}", name(&launch)));
+            if run.capture.launches.len() != run.plan.launches.len() {
+                continue;
+            }
+            let alone = as_they_come(&mut Engine::open(), &run.sites, &run, seed);
+            let mut triage = OpenTriage::new();
+            let behind = as_they_come(&mut triage, &run.sites, &run, seed);
+            assert_eq!(alone, behind, "{}", name(&launch));
+            clean += triage.clean();
+            findings += usize::from(alone.iter().any(|said| said.contains("R006")));
+        }
+    }
+    assert!(
+        clean > 50 && findings > 20,
+        "{clean} launches clean, {findings} programs with races between launches"
+    );
 }
 
 #[test]

@@ -88,7 +88,7 @@ use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
 use crate::isa::{Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, Mbarrier, ProxyFence, Tile};
 pub use host::HostAccess;
 pub use streams::{Moment, Ordered, StreamId, Streams};
-pub use triage::Triage;
+pub use triage::{OpenTriage, Triage};
 
 /// What the analysis of a run gave.
 #[derive(Debug, Default)]

@@ -12,6 +12,7 @@
 //! | `checker` | records, one after the other |
 //! | `block` | warps, barriers and exits |
 //! | `kept` | what the engine gets if there is a doubt |
+//! | `open` | the same where launches are not known beforehand |
 //! | `shadow` | lines by address; what blocks of different workers have touched |
 //! | `line`, `cell` | who has touched a line, and a word |
 //!
@@ -25,6 +26,7 @@ mod cell;
 mod checker;
 mod kept;
 mod line;
+mod open;
 mod shadow;
 #[cfg(test)]
 mod tests;
@@ -35,6 +37,7 @@ use rayon::prelude::*;
 
 use self::checker::{Checker, Role};
 use self::kept::{Kept, hand_over};
+pub use self::open::OpenTriage;
 use super::{Engine, Report};
 use crate::abi::Unit;
 use crate::backend::{LaunchEnd, LaunchInfo, Plan, Ring, Sink};

@@ -2,7 +2,7 @@
 
 use ptxrace::abi::Unit;
 use ptxrace::backend::{Launch, LaunchEnd, LaunchInfo, Sink, Stop};
-use ptxrace::engine::Engine;
+use ptxrace::engine::OpenTriage;
 use ptxrace::session::exec::current_test;
 use ptxrace::session::exec::log::Line;
 
@@ -10,7 +10,7 @@ use super::{Stream, Watch};
 
 /// Takes records to the engine, if the launch is to be checked, and keeps how it ended.
 pub(crate) struct Tap<'t> {
-    engine: Option<&'t mut Engine>,
+    engine: Option<&'t mut OpenTriage>,
     end: LaunchEnd,
 }
 

@@ -13,7 +13,7 @@ pub(crate) use order::{Stream, ThreadId};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use ptxrace::engine::{Engine, Streams};
+use ptxrace::engine::{OpenTriage, Streams};
 use ptxrace::instrument::SiteTable;
 use ptxrace::ptx::ast::Module;
 use ptxrace::session::exec::log::{Gap, Line, Writer};
@@ -23,7 +23,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 
 /// All that is known of a process.
 pub(crate) struct Watch {
-    engine: Engine,
+    engine: OpenTriage,
     streams: Streams,
     log: Option<Writer>,
     wanted: Counted,
@@ -42,7 +42,7 @@ pub(crate) struct Watch {
 impl Watch {
     pub(crate) fn new(log: Option<Writer>, wanted: Wanted) -> Self {
         Self {
-            engine: Engine::open(),
+            engine: OpenTriage::new(),
             streams: Streams::default(),
             log,
             wanted: Counted::new(wanted),

@@ -1,0 +1,214 @@
+//! Triage where launches are not known beforehand: later ones, or operations of the host, may overlap a launch that was clean. So
+//! its records are kept until all that comes later comes after it, and the engine gets them if something does not.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::kept::hand_over;
+use super::{Launch, MOST_KEPT, Worker};
+use crate::abi::{DecodeError, Unit};
+use crate::backend::{self, LaunchEnd, LaunchInfo, Region, Sink};
+use crate::engine::{Engine, HostAccess, Ordered};
+use crate::event::Geometry;
+use crate::finding::Finding;
+use crate::instrument::{SiteId, SiteTable};
+
+use super::checker::Role;
+
+/// A launch that was clean.
+#[derive(Debug)]
+struct Past {
+    info: LaunchInfo,
+    units: Vec<Unit>,
+    end: LaunchEnd,
+    /// The last of its tickets.
+    ticket: u64,
+}
+
+impl Past {
+    fn bytes(&self) -> usize {
+        size_of_val(self.units.as_slice())
+    }
+}
+
+/// An engine that learns of modules and launches as they come (`Engine::open`), behind a triage.
+#[derive(Debug)]
+pub struct OpenTriage {
+    engine: Engine,
+    roles: Vec<Role>,
+    worker: Worker,
+    /// The launch that was added last, if nothing before it may overlap it.
+    next: Option<Launch>,
+    /// The launch at hand, while there is no doubt.
+    current: Option<(Launch, LaunchInfo)>,
+    /// How often records of it have come, and their bytes.
+    number: u64,
+    bytes: usize,
+    /// What the engine has not seen, in order.
+    past: VecDeque<Past>,
+    past_bytes: usize,
+    clean: u64,
+}
+
+impl Default for OpenTriage {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl OpenTriage {
+    /// Without modules.
+    pub fn new() -> Self {
+        Self {
+            engine: Engine::open(),
+            roles: Vec::new(),
+            worker: Worker::new(&Arc::from([])),
+            next: None,
+            current: None,
+            number: 0,
+            bytes: 0,
+            past: VecDeque::new(),
+            past_bytes: 0,
+            clean: 0,
+        }
+    }
+
+    /// See `Engine::next_site`.
+    pub fn next_site(&self) -> u32 {
+        self.engine.next_site()
+    }
+
+    /// See `Engine::add_module`.
+    pub fn add_module(&mut self, sites: Arc<SiteTable>) {
+        self.roles.extend(sites.sites().iter().map(Role::of));
+        self.worker = Worker::new(&Arc::from(self.roles.as_slice()));
+        self.engine.add_module(sites);
+    }
+
+    /// See `Engine::add_launch`.
+    pub fn add_launch(&mut self, launch: &backend::Launch, order: Ordered) {
+        self.arrive(&order);
+        let geometry = Geometry::of(launch);
+        let fits = order.open.is_empty() && !geometry.has_clusters() && geometry.threads > 0;
+        self.next = fits.then(|| Launch { geometry, blocks: launch.blocks() });
+        self.engine.add_launch(launch, order);
+    }
+
+    /// See `Engine::host_operation`.
+    pub fn host_operation(&mut self, site: SiteId, accesses: &[HostAccess], order: Ordered) {
+        self.arrive(&order);
+        self.engine.host_operation(site, accesses, order);
+    }
+
+    /// See `Engine::news`.
+    pub fn news(&mut self, changes: bool) -> Vec<(u32, Finding)> {
+        self.engine.news(changes)
+    }
+
+    /// See `Engine::shared_variables`.
+    pub fn shared_variables(&mut self) -> Vec<Region> {
+        self.engine.shared_variables()
+    }
+
+    /// See `Engine::shortcomings`.
+    pub fn shortcomings(&self) -> (u64, u64, Option<DecodeError>) {
+        self.engine.shortcomings()
+    }
+
+    /// Launches that were clean, so far.
+    pub fn clean(&self) -> u64 {
+        self.clean
+    }
+
+    /// Something new comes. What all that is to come follows is forgotten; what may overlap the new, the engine has to know.
+    fn arrive(&mut self, order: &Ordered) {
+        while self.past.front().is_some_and(|past| past.info.index < order.oldest)
+            && let Some(past) = self.past.pop_front()
+        {
+            self.past_bytes -= past.bytes();
+            self.engine.passed(past.ticket);
+        }
+        if self.past.iter().any(|past| order.open.binary_search(&past.info.index).is_ok()) {
+            self.catch_up();
+        }
+    }
+
+    /// The engine gets all that it has not seen.
+    fn catch_up(&mut self) {
+        self.past_bytes = 0;
+        for past in std::mem::take(&mut self.past) {
+            self.engine.begin(&past.info);
+            self.engine.records(&past.units);
+            self.engine.end(&past.end);
+            // They were told of when it ended.
+            let _ = self.engine.shared_variables();
+        }
+    }
+
+    /// There is a doubt: the engine gets what came so far.
+    fn doubt(&mut self) {
+        let Some((_, info)) = self.current.take() else { return };
+        self.catch_up();
+        self.engine.begin(&info);
+        let Self { engine, worker, number, .. } = self;
+        hand_over(std::iter::once(&worker.kept), *number, |units| engine.records(units));
+    }
+
+    /// Nothing can be found in the launch at hand.
+    fn passes(&mut self, info: LaunchInfo, end: &LaunchEnd) {
+        self.clean += 1;
+        self.engine.begin(&info);
+        self.engine.records(self.worker.checker.variables());
+        self.engine.end(end);
+        let mut units = Vec::with_capacity(self.bytes / size_of::<Unit>());
+        hand_over(std::iter::once(&self.worker.kept), self.number, |some| units.extend_from_slice(some));
+        let past = Past { info, units, end: end.clone(), ticket: self.worker.checker.ticket() };
+        self.past_bytes += past.bytes();
+        self.past.push_back(past);
+        if self.past_bytes > MOST_KEPT {
+            let variables = self.engine.shared_variables();
+            self.catch_up();
+            self.engine.core.shared_variables = variables;
+        }
+    }
+}
+
+impl Sink for OpenTriage {
+    fn begin(&mut self, info: &LaunchInfo) {
+        (self.number, self.bytes) = (0, 0);
+        match self.next.take() {
+            Some(launch) => {
+                self.worker.begin(launch.geometry);
+                self.current = Some((launch, info.clone()));
+            }
+            None => {
+                self.catch_up();
+                self.engine.begin(info);
+            }
+        }
+    }
+
+    fn records(&mut self, units: &[Unit]) {
+        let bytes = self.bytes + size_of_val(units);
+        let checked = self.current.is_some() && bytes <= MOST_KEPT;
+        if checked && self.worker.take(self.number, units).is_ok() {
+            self.number += 1;
+            self.bytes = bytes;
+            return;
+        }
+        self.doubt();
+        self.engine.records(units);
+    }
+
+    fn end(&mut self, end: &LaunchEnd) {
+        if let Some((launch, info)) = self.current.take() {
+            if end.dropped == 0 && self.worker.checker.ended() == launch.blocks {
+                self.passes(info, end);
+                return;
+            }
+            self.current = Some((launch, info));
+            self.doubt();
+        }
+        self.engine.end(end);
+    }
+}
