@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::kept::hand_over;
-use super::{Launch, MOST_KEPT, Worker};
+use super::{Launch, Worker};
 use crate::abi::{DecodeError, Unit};
 use crate::backend::{self, LaunchEnd, LaunchInfo, Region, Sink};
 use crate::engine::{Engine, HostAccess, Ordered};
@@ -14,6 +14,9 @@ use crate::finding::Finding;
 use crate::instrument::{SiteId, SiteTable};
 
 use super::checker::Role;
+
+/// Bytes of records that are kept at most, of the launch at hand and of those before it: the memory is the program's.
+const MOST_KEPT: usize = 1 << 30;
 
 /// A launch that was clean.
 #[derive(Debug)]
