@@ -154,7 +154,7 @@ impl Collector {
             return;
         }
         if !conflict.same_instruction {
-            self.contested.insert(word.0 / WORD, word.1);
+            self.contest(word);
         }
         self.group(conflict, 1);
     }
@@ -168,16 +168,13 @@ impl Collector {
         self.current.get(key).map(|group| group.conflict.relation)
     }
 
-    /// Takes more conflicts of a finding, no wider than it is.
-    pub(super) fn again(
-        &mut self,
-        key: &GroupKey,
-        word: Word,
-        address: u64,
-        threads: [ThreadId; 2],
-        count: u64,
-    ) {
+    /// Notes a word with a conflict that is none of equal values.
+    pub(super) fn contest(&mut self, word: Word) {
         self.contested.insert(word.0 / WORD, word.1);
+    }
+
+    /// Takes more conflicts of a finding, no wider than it is, on a contested word.
+    pub(super) fn again(&mut self, key: &GroupKey, address: u64, threads: [ThreadId; 2], count: u64) {
         if let Some(group) = self.current.get_mut(key) {
             group.count(address, threads, count);
             group.range = (group.range.0.min(address), group.range.1.max(address));

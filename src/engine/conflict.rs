@@ -176,6 +176,7 @@ fn check(
     let address = word.wrapping_add_signed(i64::from(key.start));
     let mut again = Again::default();
     let mut all_open = 0;
+    let alone = judge.viewer.know.clock.is_of(now.block);
     for (at, group) in cell.groups.iter().enumerate() {
         let other = &group.key;
         if !(key.writes() || other.writes()) || !key.overlaps(other) {
@@ -206,7 +207,8 @@ fn check(
                 continue;
             }
             if short && !same_warp && earlier.launch == now.launch {
-                let ordered = judge.viewer.preceding(earlier, now);
+                let unknown = alone && earlier.block != now.block;
+                let ordered = if unknown { 0 } else { judge.viewer.preceding(earlier, now) };
                 none_before &= ordered & earlier.mask == 0;
                 let open = earlier.mask & !ordered;
                 if open == 0 || again.take(judge, earlier, open, now, class, collector) {

@@ -407,7 +407,7 @@ impl Shadow {
         let Self { leaves, quiet, .. } = self;
         let leaf = &mut leaves[at];
         let index = (address / WORD) as usize % WORDS;
-        let cells = leaf.cells.get_or_insert_with(|| vec![Cell::default(); WORDS].into());
+        let cells = leaf.cells.get_or_insert_with(|| (0..WORDS).map(|_| Cell::default()).collect());
         if !leaf.quiet.is_loud(index) {
             cells[index] = quiet.speak(&mut leaf.quiet, address / WORD);
         }
