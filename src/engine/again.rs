@@ -35,10 +35,15 @@ struct Batch {
     threads: [ThreadId; 2],
 }
 
+/// Whether an access may be judged in short.
+#[inline]
+pub(super) fn is_plain(key: &Key) -> bool {
+    key.path == Path::Plain && !key.is_strong() && key.class != AccessClass::Atomic
+}
+
 /// Whether accesses of such kinds may be judged in short.
 pub(super) fn is_short(judge: &Judge<'_>, key: &Key, other: &Key, now: &Entry) -> bool {
-    let plain = |key: &Key| key.path == Path::Plain && !key.is_strong() && key.class != AccessClass::Atomic;
-    if !plain(key) || !plain(other) || !key.same_bytes(other) || judge.viewer.know.converged.is_some() {
+    if !is_plain(key) || !is_plain(other) || !key.same_bytes(other) || judge.viewer.know.converged.is_some() {
         return false;
     }
     // One lane stands for all.
@@ -171,7 +176,8 @@ mod tests {
     fn steps() -> impl Strategy<Value = Vec<Step>> {
         // Plain accesses mostly, so that there are races enough.
         let instruction = prop_oneof![9 => 0usize..3, 1 => 6usize..8, 2 => 0..INSTRUCTIONS.len()];
-        let mask = prop_oneof![4 => Just(u32::MAX), 1 => (0u32..32).prop_map(|lane| 1 << lane), 1 => 1..=u32::MAX];
+        let mask =
+            prop_oneof![4 => Just(u32::MAX), 1 => (0u32..32).prop_map(|lane| 1 << lane), 1 => 1..=u32::MAX];
         let stride = prop_oneof![3 => Just(1u64), 1 => Just(0u64)];
         let step = (instruction, 0u32..3, 0u8..2, mask, 0u64..24, stride, 0u64..3);
         let step = step.prop_map(|(instruction, block, warp, mask, at, stride, value)| Step {

@@ -176,7 +176,8 @@ fn check(
     let address = word.wrapping_add_signed(i64::from(key.start));
     let mut again = Again::default();
     let mut all_open = 0;
-    let alone = judge.viewer.know.clock.is_of(now.block);
+    let plain = again::is_plain(&key);
+    let alone = plain && judge.viewer.know.clock.is_of(now.block);
     for (at, group) in cell.groups.iter().enumerate() {
         let other = &group.key;
         if !(key.writes() || other.writes()) || !key.overlaps(other) {
@@ -197,7 +198,7 @@ fn check(
         // A strong load of what a strong store left is no race, but it may be the data of a publication that went wrong.
         let data = other.class == AccessClass::Write && key.class == AccessClass::Read;
         let published = data && !judge.block.observations.is_empty();
-        let short = again::is_short(judge, &key, other, now);
+        let short = plain && again::is_short(judge, &key, other, now);
         let class = key.class.min(other.class);
         let mut none_before = at < u32::BITS as usize;
         for earlier in &group.entries {
