@@ -205,10 +205,15 @@ impl Core {
             let writes = access.writes() && !failed;
             stroke.entry.mask = 1 << lane;
             stroke.entry.value = record.written(rank);
-            if place.is_shared() && !self.locations.contains_key(&place) {
-                self.block(place.block).locations.push(place);
-            }
-            stroke.entry.order = self.locations.entry(place).or_default().next_order();
+            stroke.entry.order = match self.locations.get(&place) {
+                Some(location) => location.next_order(),
+                None => {
+                    if place.is_shared() {
+                        self.block(place.block).locations.push(place);
+                    }
+                    self.locations.entry(place).or_default().next_order()
+                }
+            };
             let class = if failed { AccessClass::Read } else { stroke.class };
             self.elements(access, place, Stroke { class, ..stroke });
             if writes {

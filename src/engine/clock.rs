@@ -166,6 +166,12 @@ impl Clock {
         self.find(block).is_ok()
     }
 
+    /// Whether nothing of other blocks is known.
+    #[inline]
+    pub(super) fn is_of(&self, block: u32) -> bool {
+        self.blocks.iter().all(|(own, _)| *own == block)
+    }
+
     /// The time up to which all threads of a block are known.
     #[inline]
     pub(super) fn base(&self, block: u32) -> Time {

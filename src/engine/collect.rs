@@ -3,10 +3,12 @@
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
+use super::marks::Marks;
+use super::shadow::WORD;
 use crate::diag::Severity;
-use crate::finding::{Finding, Kind, Missing, Relation, Rule, Spot, Witness};
+use crate::finding::{Finding, Kind, Missing, Relation, Rule, Spot, ThreadId, Witness};
 use crate::instrument::SiteId;
 
 /// One conflict, judged.
@@ -25,17 +27,24 @@ pub(super) struct Conflict {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct GroupKey {
+pub(super) struct GroupKey {
     rule: Rule,
     severity: Severity,
     sites: (SiteId, SiteId),
+}
+
+impl GroupKey {
+    /// Of errors between two sites.
+    pub(super) fn error(rule: Rule, a: SiteId, b: SiteId) -> Self {
+        Self { rule, severity: Severity::Error, sites: (a.min(b), a.max(b)) }
+    }
 }
 
 #[derive(Debug)]
 struct Group {
     conflict: Conflict,
     count: u64,
-    addresses: FxHashSet<u64>,
+    addresses: Marks,
     more_addresses: u64,
     range: (u64, u64),
     /// By a hash of their addresses; those of the lowest are kept, whatever the order they come in.
@@ -47,13 +56,25 @@ impl Group {
     /// Adds the same group of another launch.
     fn unite(&mut self, other: Self) {
         self.count += other.count;
-        let known = other.addresses.iter().filter(|address| self.addresses.contains(address)).count() as u64;
+        let known = self.addresses.common(&other.addresses);
         self.more_addresses += other.more_addresses + other.addresses.len() as u64 - known;
         self.range = (self.range.0.min(other.range.0), self.range.1.max(other.range.1));
         self.doubtful &= other.doubtful;
         other.spots.into_values().for_each(|spot| self.spot(spot));
         if other.conflict.relation > self.conflict.relation {
             self.conflict = other.conflict;
+        }
+    }
+
+    /// Counts conflicts at an address.
+    fn count(&mut self, address: u64, threads: [ThreadId; 2], count: u64) {
+        self.count += count;
+        if self.addresses.len() < MAX_ADDRESSES {
+            if self.addresses.insert(address, 0) {
+                self.spot(Spot { address, threads });
+            }
+        } else if !self.addresses.contains(address, 0) {
+            self.more_addresses += count;
         }
     }
 
@@ -102,7 +123,7 @@ fn mixed(address: u64) -> u64 {
 }
 
 /// A word of memory: its address, with the block for shared memory.
-type Word = (u64, u32);
+pub(super) type Word = (u64, u32);
 
 /// Collects conflicts of a run.
 #[derive(Debug, Default)]
@@ -113,9 +134,12 @@ pub(super) struct Collector {
     /// Same-value conflicts wait until the launch's end: another race on their bytes makes them errors.
     same_value: Vec<(Word, Conflict)>,
     same_value_seen: FxHashMap<(GroupKey, Word), usize>,
-    contested: FxHashSet<Word>,
+    contested: Marks,
     /// Groups that were told of: their numbers and counts.
     told: FxHashMap<GroupKey, (u32, u64)>,
+    /// Every conflict is judged anew (`again`).
+    #[cfg(test)]
+    pub(super) anew: bool,
 }
 
 impl Collector {
@@ -130,16 +154,38 @@ impl Collector {
             return;
         }
         if !conflict.same_instruction {
-            self.contested.insert(word);
+            self.contest(word);
         }
         self.group(conflict, 1);
+    }
+
+    /// How wide a finding of the launch is, if there is one.
+    pub(super) fn widest(&self, key: &GroupKey) -> Option<Relation> {
+        #[cfg(test)]
+        if self.anew {
+            return None;
+        }
+        self.current.get(key).map(|group| group.conflict.relation)
+    }
+
+    /// Notes a word with a conflict that is none of equal values.
+    pub(super) fn contest(&mut self, word: Word) {
+        self.contested.insert(word.0 / WORD, word.1);
+    }
+
+    /// Takes more conflicts of a finding, no wider than it is, on a contested word.
+    pub(super) fn again(&mut self, key: &GroupKey, address: u64, threads: [ThreadId; 2], count: u64) {
+        if let Some(group) = self.current.get_mut(key) {
+            group.count(address, threads, count);
+            group.range = (group.range.0.min(address), group.range.1.max(address));
+        }
     }
 
     /// Ends a launch: decides its same-value conflicts, and doubts its errors if order may have gone unseen.
     pub(super) fn end_launch(&mut self, unseen_order: bool) {
         for (word, conflict) in std::mem::take(&mut self.same_value) {
             let count = self.same_value_seen.get(&(key_of(&conflict), word)).copied().unwrap_or(1) as u64;
-            if self.contested.contains(&word) {
+            if self.contested.contains(word.0 / WORD, word.1) {
                 self.group(conflict, count);
                 continue;
             }
@@ -151,7 +197,7 @@ impl Collector {
             );
         }
         self.same_value_seen.clear();
-        self.contested.clear();
+        self.contested = Marks::default();
         for (mut key, mut group) in std::mem::take(&mut self.current) {
             if unseen_order && key.rule < Rule::S001 {
                 key.severity = key.severity.min(Severity::Warning);
@@ -172,20 +218,13 @@ impl Collector {
         let group = self.current.entry(key_of(&conflict)).or_insert_with(|| Group {
             conflict: conflict.clone(),
             count: 0,
-            addresses: FxHashSet::default(),
+            addresses: Marks::default(),
             more_addresses: 0,
             range: (address, address),
             spots: BTreeMap::new(),
             doubtful: false,
         });
-        group.count += count;
-        if group.addresses.len() < MAX_ADDRESSES {
-            if group.addresses.insert(address) {
-                group.spot(Spot { address, threads: conflict.witnesses.map(|witness| witness.thread) });
-            }
-        } else if !group.addresses.contains(&address) {
-            group.more_addresses += 1;
-        }
+        group.count(address, conflict.witnesses.map(|witness| witness.thread), count);
         group.range = (group.range.0.min(address), group.range.1.max(address));
         if conflict.relation > group.conflict.relation {
             group.conflict = conflict;

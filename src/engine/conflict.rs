@@ -3,6 +3,7 @@
 use smallvec::SmallVec;
 
 use super::access::Stroke;
+use super::again::{self, Again};
 use super::clock::{Know, Phases};
 use super::collect::Collector;
 use super::copies::Copies;
@@ -62,11 +63,11 @@ pub(super) fn touch(
         viewer,
         explained: shared.explained,
     };
-    check(cell, &judge, key, entry, word, collector, flags);
+    let open = check(cell, &judge, key, entry, word, collector, flags);
     if !stroke.keep {
         return 0;
     }
-    u64::from(cell.add(key, *entry, |earlier| viewer.preceding(earlier, entry)))
+    u64::from(cell.add(key, *entry, open, |earlier| viewer.preceding(earlier, entry)))
 }
 
 /// Who asks what came before: what the thread knows.
@@ -160,6 +161,7 @@ pub(super) fn includes(scope: Scope, from: ThreadId, to: ThreadId, launch: Optio
     }
 }
 
+/// Checks an access against a cell. Gives the groups, a bit each, of which none precedes the access, as far as that is known.
 #[inline]
 fn check(
     cell: &Cell,
@@ -169,8 +171,14 @@ fn check(
     word: u64,
     collector: &mut Collector,
     flags: &mut Flags,
-) {
-    for group in &cell.groups {
+) -> u32 {
+    let block = if Tagged(word).is_shared() { judge.home } else { 0 };
+    let address = word.wrapping_add_signed(i64::from(key.start));
+    let mut again = Again::default();
+    let mut all_open = 0;
+    let plain = again::is_plain(&key);
+    let alone = plain && judge.viewer.know.clock.is_of(now.block);
+    for (at, group) in cell.groups.iter().enumerate() {
         let other = &group.key;
         if !(key.writes() || other.writes()) || !key.overlaps(other) {
             continue;
@@ -190,14 +198,28 @@ fn check(
         // A strong load of what a strong store left is no race, but it may be the data of a publication that went wrong.
         let data = other.class == AccessClass::Write && key.class == AccessClass::Read;
         let published = data && !judge.block.observations.is_empty();
+        let short = plain && again::is_short(judge, &key, other, now);
+        let class = key.class.min(other.class);
+        let mut none_before = at < u32::BITS as usize;
         for earlier in &group.entries {
             let same_warp = earlier.same_warp(now);
             if earlier.mask == 0 || (strong && !same_warp && !published) {
+                none_before = false;
                 continue;
+            }
+            if short && !same_warp && earlier.launch == now.launch {
+                let unknown = alone && earlier.block != now.block;
+                let ordered = if unknown { 0 } else { judge.viewer.preceding(earlier, now) };
+                none_before &= ordered & earlier.mask == 0;
+                let open = earlier.mask & !ordered;
+                if open == 0 || again.take(judge, earlier, open, now, class, collector) {
+                    continue;
+                }
             }
             let read_only =
                 (key.path == Path::ReadOnly || other.path == Path::ReadOnly) && earlier.launch == now.launch;
             let ordered = if read_only { 0 } else { judge.viewer.preceding(earlier, now) };
+            none_before &= !read_only && ordered & earlier.mask == 0;
             let mut open = earlier.mask & !ordered;
             if same_warp && !read_only && now.mask.count_ones() > 1 {
                 // Another lane of the access may be unordered with a lane that takes part itself.
@@ -220,11 +242,14 @@ fn check(
                 if flag && earlier.single && now.single {
                     flags.push((Party { thread: write.thread, time: earlier.time }, write, read));
                 }
-                let block = if Tagged(word).is_shared() { judge.home } else { 0 };
+                again.flush(collector, (word, block), address);
                 collector.add((word, block), conflict);
             }
         }
+        all_open |= u32::from(none_before) << (at & 31);
     }
+    again.flush(collector, (word, block), address);
+    all_open
 }
 
 /// Whether two accesses of one record are one: the lanes of a tile, and the read and write of a copy.

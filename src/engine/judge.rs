@@ -311,6 +311,19 @@ impl Judge<'_> {
         last.clone()
     }
 
+    /// What conflicts of two sites are explained by, if that is settled.
+    pub(super) fn settled(&self, earlier: SiteId, now: SiteId) -> Option<Option<Rule>> {
+        let explained = self.explained.borrow();
+        let (count, last) = explained.get(&(earlier, now))?;
+        (*count >= EXPLANATIONS).then(|| last.as_ref().map(|(rule, _)| *rule))
+    }
+
+    /// Whether a block is of the cluster of the later access.
+    pub(super) fn near(&self, now: &Entry, block: u32) -> bool {
+        let launch = self.launches.get(now.launch as usize);
+        launch.is_some_and(|launch| launch.geometry.same_cluster(block, now.block))
+    }
+
     /// Strong data behind a flag whose publication is incomplete: no race, but the read may be stale.
     fn strong_data(&self, facts: &Facts<'_>, relation: Relation, word: u64) -> Option<Conflict> {
         let data = facts.key.class == AccessClass::Write && facts.now_key.class == AccessClass::Read;
@@ -462,7 +475,7 @@ impl Judge<'_> {
     }
 }
 
-fn by_distance(relation: Relation) -> (Rule, Missing) {
+pub(super) fn by_distance(relation: Relation) -> (Rule, Missing) {
     match relation {
         Relation::Thread | Relation::Warp => {
             (Rule::R002, Missing::WarpBarrier { converged: false, same_instruction: false })

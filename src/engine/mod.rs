@@ -16,6 +16,7 @@
 //! | `access` | what accesses observe and hand on |
 //! | `conflict` | an access against the shadow: conflict, causality order, morally strong, proxies |
 //! | `judge` | which rule and severity a race gets |
+//! | `again` | conflicts that get what earlier ones got |
 //! | `publish` | which half of a publication is wanting |
 //! | `streams` | the order of launches, copies and the host: streams, events, waiting |
 //! | `host` | copies and the like against launches and each other |
@@ -56,6 +57,7 @@
 //! - *Observation order* (causality through observation) is kept for plain accesses, not for asynchronous ones.
 
 mod access;
+mod again;
 mod asynchronous;
 mod blocks;
 mod clock;
@@ -65,6 +67,7 @@ mod copies;
 mod gather;
 mod host;
 mod judge;
+mod marks;
 mod mbarrier;
 mod misuse;
 mod publish;

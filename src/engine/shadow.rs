@@ -246,9 +246,15 @@ pub(super) struct Cell {
 }
 
 impl Cell {
-    /// Adds an access. `ordered` gives the lanes of an entry that precede it in base causality. Tells whether an entry was
-    /// lost that still mattered.
-    pub(super) fn add(&mut self, key: Key, mut entry: Entry, mut ordered: impl FnMut(&Entry) -> u32) -> bool {
+    /// Adds an access. `ordered` gives the lanes of an entry that precede it in base causality; `open` has the groups, a bit
+    /// each, of which it was found that none do. Tells whether an entry was lost that still mattered.
+    pub(super) fn add(
+        &mut self,
+        key: Key,
+        mut entry: Entry,
+        open: u32,
+        mut ordered: impl FnMut(&Entry) -> u32,
+    ) -> bool {
         let mut own = None;
         // The own warp's last entry in that group, once it was looked for.
         let mut last_own = None;
@@ -266,6 +272,9 @@ impl Cell {
             // warp's last entry is worth looking for.
             let many = (!group.key.writes() && !key.writes()) || (group.key.is_strong() && key.is_strong());
             if !many {
+                if at < u32::BITS as usize && open >> at & 1 != 0 {
+                    continue;
+                }
                 let stores = key.class == AccessClass::Write;
                 let replaced = group.key;
                 group.retire(|earlier| {
@@ -398,7 +407,7 @@ impl Shadow {
         let Self { leaves, quiet, .. } = self;
         let leaf = &mut leaves[at];
         let index = (address / WORD) as usize % WORDS;
-        let cells = leaf.cells.get_or_insert_with(|| vec![Cell::default(); WORDS].into());
+        let cells = leaf.cells.get_or_insert_with(|| (0..WORDS).map(|_| Cell::default()).collect());
         if !leaf.quiet.is_loud(index) {
             cells[index] = quiet.speak(&mut leaf.quiet, address / WORD);
         }

@@ -298,6 +298,11 @@ impl Warp {
         }
     }
 
+    /// Whether a barrier counted exited lanes as arrived.
+    pub(super) fn has_absent(&self) -> bool {
+        self.absent_phase.is_some()
+    }
+
     /// The first barrier of the block that counted this lane as arrived because it had exited.
     pub(super) fn absent_phase(&self, lane: u8) -> Option<u32> {
         self.absent_phase.as_ref().map(|phases| phases[usize::from(lane) & 31])

@@ -60,6 +60,7 @@ impl Geometry {
     }
 
     /// Whether two blocks are of one cluster.
+    #[inline]
     pub fn same_cluster(self, a: u32, b: u32) -> bool {
         a == b || self.clusters.is_some_and(|clusters| clusters.first(a) == clusters.first(b))
     }

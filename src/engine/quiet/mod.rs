@@ -503,7 +503,7 @@ fn put(cell: &mut Cell, kept: &Kept, word: u64, state: u16) {
                 bytes: kept.element,
             };
             let value = if writes { record.written(rank) } else { None };
-            let _ = cell.add(key, Entry { mask: 1 << by_rank[rank], value, stands, ..kept.entry }, |_| 0);
+            let _ = cell.add(key, Entry { mask: 1 << by_rank[rank], value, stands, ..kept.entry }, 0, |_| 0);
         }
     }
 }

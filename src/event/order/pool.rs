@@ -448,8 +448,9 @@ impl Orderer {
 
     /// All lanes that no value explains, in lane order.
     pub(super) fn force(&mut self, access: &Access, record: &Record<'_>, left: u32, ranks: &mut Ranks) {
+        let explained = ranks.iter().fold(0, |all: u32, rank| all | 1 << (rank & 31));
         for (rank, lane) in record.lanes().enumerate() {
-            if left >> lane & 1 != 0 && !ranks.contains(&(rank as u8)) {
+            if left >> lane & 1 != 0 && explained >> rank & 1 == 0 {
                 // A stale load says nothing of what the place holds now.
                 if access.writes() {
                     self.values.set(Place::of(record, rank, &self.geometry), record.written(rank));
