@@ -4,7 +4,7 @@
 //! | module | holds |
 //! | --- | --- |
 //! | `stubs` | the symbols, which are jumps |
-//! | `code` | result codes |
+//! | `call`, `code` | how a symbol was called, and result codes |
 //! | `process` | what a process has: one of the two below; threads, forks, the end |
 //! | `watch` | what the engine and the log are told, whoever runs kernels |
 //! | `state` | the driver on the emulator, safe: memory, modules, launches |
@@ -22,6 +22,7 @@
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::print_stderr))]
 
 mod api;
+mod call;
 mod code;
 mod gpu;
 mod process;

@@ -22,17 +22,9 @@ pub(crate) use symbols::address;
 #[cfg(test)]
 pub(crate) use symbols::all_names;
 
+use crate::call::Cx;
 use crate::code::{Answer, Code};
 use crate::watch::{HostMemory, Stream};
-
-/// How a symbol was called.
-#[derive(Clone, Copy)]
-struct Cx {
-    /// The call without what tells its versions apart.
-    call: &'static str,
-    /// By a variant for which the default stream is the thread's own.
-    per_thread: bool,
-}
 
 impl Cx {
     /// The stream of a handle.

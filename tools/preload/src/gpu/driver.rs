@@ -333,11 +333,6 @@ pub(super) struct Refused {
 }
 
 impl Refused {
-    fn new(code: Code, log: &[u8]) -> Self {
-        let log = CStr::from_bytes_until_nul(log).map(CStr::to_string_lossy);
-        Self { code, log: log.unwrap_or_default().trim().to_owned() }
-    }
-
     /// Without messages.
     pub(super) fn silent(code: Code) -> Self {
         Self { code, log: String::new() }
@@ -358,28 +353,51 @@ fn number(value: usize) -> *mut c_void {
     ptr::without_provenance_mut(value)
 }
 
+/// Options of the compiler, and its messages.
+struct Jit {
+    log: Vec<u8>,
+    options: Vec<u32>,
+    values: Vec<*mut c_void>,
+}
+
+impl Jit {
+    fn new(registers: Option<u32>) -> Self {
+        const LOG_BYTES: usize = 16 * 1024;
+        let mut log = vec![0u8; LOG_BYTES];
+        let mut options = vec![ERROR_LOG, ERROR_LOG_BYTES];
+        let mut values = vec![log.as_mut_ptr().cast::<c_void>(), number(LOG_BYTES - 1)];
+        if let Some(registers) = registers {
+            options.push(MAX_REGISTERS);
+            values.push(number(registers as usize));
+        }
+        Self { log, options, values }
+    }
+
+    fn count(&self) -> u32 {
+        self.options.len() as u32
+    }
+
+    fn refused(&self, code: Code) -> Refused {
+        let log = CStr::from_bytes_until_nul(&self.log).map(CStr::to_string_lossy);
+        Refused { code, log: log.unwrap_or_default().trim().to_owned() }
+    }
+}
+
 /// Loads an image, which is PTX or machine code, as a module; the compiler's messages come with the failure.
 pub(super) fn load(image: &[u8], registers: Option<u32>) -> Result<u64, Refused> {
-    const LOG_BYTES: usize = 16 * 1024;
-    let mut log = vec![0u8; LOG_BYTES];
-    let mut options = vec![ERROR_LOG, ERROR_LOG_BYTES];
-    let mut values = vec![log.as_mut_ptr().cast::<c_void>(), number(LOG_BYTES - 1)];
-    if let Some(registers) = registers {
-        options.push(MAX_REGISTERS);
-        values.push(number(registers as usize));
-    }
+    let jit = Jit::new(registers);
     let mut module = 0;
     // SAFETY: the image ends as its kind has it, options and values have the same length, and the log has the size it says.
     let loaded = unsafe {
         cuModuleLoadDataEx(
             &raw mut module,
             image.as_ptr().cast(),
-            options.len() as u32,
-            options.as_ptr(),
-            values.as_ptr(),
+            jit.count(),
+            jit.options.as_ptr(),
+            jit.values.as_ptr(),
         )
     };
-    loaded.map(|()| module).map_err(|code| Refused::new(code, &log))
+    loaded.map(|()| module).map_err(|code| jit.refused(code))
 }
 
 /// Loads an image as a library. It has to stay where it is until the library is unloaded.
@@ -411,19 +429,12 @@ pub(super) fn load_library(
 /// Links modules of PTX, each of which ends in zero, to machine code.
 pub(super) fn link(texts: &[Vec<u8>], registers: Option<u32>) -> Result<Vec<u8>, Refused> {
     const PTX: u32 = 1;
-    const LOG_BYTES: usize = 16 * 1024;
-    let mut log = vec![0u8; LOG_BYTES];
-    let mut options = vec![ERROR_LOG, ERROR_LOG_BYTES];
-    let mut values = vec![log.as_mut_ptr().cast::<c_void>(), number(LOG_BYTES - 1)];
-    if let Some(registers) = registers {
-        options.push(MAX_REGISTERS);
-        values.push(number(registers as usize));
-    }
+    let jit = Jit::new(registers);
     let (mut state, mut image, mut bytes) = (0, ptr::null(), 0);
     // SAFETY: options and values have the same length, and the log lives until the linker is destroyed; texts end in zero
     // and stay during the call; the image belongs to the linker and is copied before that is destroyed.
     let linked = unsafe {
-        cuLinkCreate_v2(options.len() as u32, options.as_ptr(), values.as_ptr(), &raw mut state)
+        cuLinkCreate_v2(jit.count(), jit.options.as_ptr(), jit.values.as_ptr(), &raw mut state)
             .and_then(|()| {
                 texts.iter().try_for_each(|text| {
                     let (data, bytes) = (text.as_ptr().cast(), text.len());
@@ -437,5 +448,5 @@ pub(super) fn link(texts: &[Vec<u8>], registers: Option<u32>) -> Result<Vec<u8>,
         // SAFETY: created above, and not used any more.
         let _ = unsafe { cuLinkDestroy(state) };
     }
-    linked.map_err(|code| Refused::new(code, &log))
+    linked.map_err(|code| jit.refused(code))
 }

@@ -43,7 +43,10 @@ impl Gpu {
             self.unseen(config.function);
             return go();
         };
-        let Some(facts) = self.facts(&kernel) else { return go() };
+        let Some(facts) = self.facts(&kernel) else {
+            self.unseen(config.function);
+            return go();
+        };
         if given_up() {
             return go();
         }

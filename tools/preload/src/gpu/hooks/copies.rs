@@ -14,7 +14,7 @@ fn copy(cx: Cx, code: u32, rows: Rows, stream: u64, timing: Timing) -> u32 {
             return;
         }
         let places = (driver::place(rows.to), driver::place(rows.from));
-        let stream = cx.stream(gpu, stream);
+        let stream = cx.watched(gpu, stream);
         gpu.watch.copied(cx.call, places, rows, stream, timing);
     })
 }
@@ -53,7 +53,7 @@ fn set(cx: Cx, code: u32, field: Field, stream: u64, timing: Timing) -> u32 {
             return;
         }
         let place = driver::place(to);
-        let stream = cx.stream(gpu, stream);
+        let stream = cx.watched(gpu, stream);
         gpu.watch.filled(cx.call, place, rows, stream, timing);
     })
 }

@@ -92,7 +92,7 @@ hooks! {
         done(real(pointer, stream), |gpu| {
             if !driver::is_capturing(handle) && pointer != 0 {
                 let bytes = gpu.forget(pointer).unwrap_or(bytes);
-                let stream = cx.stream(gpu, stream);
+                let stream = cx.watched(gpu, stream);
                 gpu.watch.operate(cx.call, &[write(pointer, bytes)], stream);
             }
         })
@@ -106,7 +106,7 @@ fn made_in_order(cx: super::Cx, code: u32, pointer: *mut u64, bytes: usize, stre
         let Ok(base) = get(pointer) else { return };
         gpu.made(cx.call, base, bytes as u64);
         if !driver::is_capturing(handle) {
-            let stream = cx.stream(gpu, stream);
+            let stream = cx.watched(gpu, stream);
             gpu.watch.operate(cx.call, &[write(base, bytes as u64)], stream);
         }
     })

@@ -21,17 +21,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use ptxrace::session::exec::log::Gap;
 
 use super::Gpu;
+use crate::call::Cx;
 use crate::code::Code;
 use crate::process::watching;
-
-/// How a symbol was called.
-#[derive(Clone, Copy)]
-struct Cx {
-    /// The call without what tells its versions apart.
-    call: &'static str,
-    /// By a variant for which the default stream is the thread's own.
-    per_thread: bool,
-}
 
 impl Cx {
     /// A handle that means the same for calls of all variants.
@@ -44,7 +36,7 @@ impl Cx {
     }
 
     /// The stream of a handle.
-    fn stream(self, gpu: &mut Gpu, handle: u64) -> crate::watch::Stream {
+    fn watched(self, gpu: &mut Gpu, handle: u64) -> crate::watch::Stream {
         gpu.stream(self.handle(handle), false)
     }
 }

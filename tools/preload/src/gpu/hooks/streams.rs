@@ -47,7 +47,7 @@ fn wrap<F>(cx: Cx, stream: u64, function: F, data: *mut c_void) -> Option<*mut c
     }
     let before = crate::process::watching(|gpu| {
         gpu.catch_up();
-        let stream = cx.stream(gpu, stream);
+        let stream = cx.watched(gpu, stream);
         gpu.watch.moment(stream)
     })?;
     Some(Box::into_raw(Box::new(Wrapped { function, data, before })).cast())
@@ -64,7 +64,7 @@ fn unwrap<F>(code: u32, data: *mut c_void) -> u32 {
 
 fn waited(code: u32, cx: Cx, stream: u64) -> u32 {
     done(code, |gpu| {
-        let stream = cx.stream(gpu, stream);
+        let stream = cx.watched(gpu, stream);
         gpu.watch.synchronize(stream);
     })
 }
