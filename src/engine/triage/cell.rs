@@ -84,7 +84,7 @@ pub(super) struct Cell {
     pub(super) kind: Kind,
     /// Written in the launch.
     pub(super) wrote: bool,
-    /// Touched by what is no atomic in the launch.
+    /// Touched by what is no atomic in the launch, or by atomics of two sizes.
     pub(super) plain: bool,
     /// Written in the interval, and since the warp's last barrier.
     pub(super) dirty: bool,
@@ -138,6 +138,8 @@ impl Cell {
     /// All that was before is ordered before.
     fn begin(self, now: &Now, lanes: Lanes) -> Result<Self, Doubt> {
         let writes = now.class.writes();
+        // Other blocks' atomics of either size are unordered with those of the other size.
+        let sizes = matches!(self.kind, Kind::Atomic4 | Kind::Atomic8) && self.kind != atomic(now.class);
         let kind = match (now.class, lanes) {
             (Class::NonCoherent, _) if self.wrote => return Err(Doubt::ReadOnly),
             (Class::NonCoherent, _) => Kind::Grid,
@@ -155,7 +157,7 @@ impl Cell {
             lane: if let Lanes::One(lane) = lanes { lane } else { 0 },
             kind,
             wrote: self.wrote || writes,
-            plain: self.plain || !now.class.is_atomic(),
+            plain: self.plain || !now.class.is_atomic() || sizes,
             dirty: writes,
             fresh: writes,
         })

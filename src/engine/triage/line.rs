@@ -71,6 +71,10 @@ fn who(now: &Now, pattern: Pattern) -> Who {
     }
 }
 
+fn is_atomic(kind: Who) -> bool {
+    matches!(kind, ATOMIC4 | ATOMIC8)
+}
+
 fn warp_of(who: Who) -> u8 {
     (who >> 8) as u8
 }
@@ -123,7 +127,7 @@ pub(super) struct Line {
     written: u32,
     /// The number of its cells in the pool; 0 for none.
     cells: u32,
-    /// Something that is no atomic has touched it.
+    /// Something that is no atomic has touched it, or atomics of two sizes.
     plain: bool,
     /// Cells may be of several blocks.
     several: bool,
@@ -152,6 +156,8 @@ impl Line {
             if now.interval > self.interval {
                 self.interval = now.interval;
                 (self.touched, self.dirty) = (0, 0);
+                // Other blocks' atomics of either size are unordered with those of the other size.
+                self.plain |= is_atomic(kind) && is_atomic(want & KIND) && kind != want & KIND;
                 self.who = want;
             } else if now.interval < self.interval {
                 return Err(Doubt::Late);
@@ -188,7 +194,7 @@ impl Line {
         pool: &mut Pool,
     ) -> Result<(), Doubt> {
         let kind = self.who & KIND;
-        let is_atomic = now.class.is_atomic() || kind == ATOMIC4 || kind == ATOMIC8;
+        let is_atomic = now.class.is_atomic() || is_atomic(kind);
         let same_warp = kind != BLOCK && warp_of(self.who) == now.warp;
         if !is_atomic && same_warp && now.sub > sub_of(self.who) {
             self.who = want;
@@ -267,10 +273,10 @@ impl Line {
                 GRID => Kind::Grid,
                 GRID_ATOMIC4 => Kind::GridAtomic4,
                 GRID_ATOMIC8 => Kind::GridAtomic8,
-                // Touched in an earlier interval only.
+                // Touched in an earlier interval only; by what is not known.
                 _ if !has(self.touched) => {
                     let interval = self.interval.wrapping_sub(1);
-                    return Cell { interval, dirty: false, fresh: false, ..cell };
+                    return Cell { interval, plain: true, dirty: false, fresh: false, ..cell };
                 }
                 ROW => match pattern.lanes(word) {
                     Lanes::One(lane) => return Cell { kind: Kind::Lane, lane, ..cell },
@@ -300,6 +306,8 @@ impl Line {
         if now.class != Class::NonCoherent && !self.several && (later || (other && !now.global)) {
             pool.free.push(self.cells);
             self.cells = 0;
+            // Words may have seen atomics of different sizes.
+            self.plain = true;
             if other {
                 self.who = EMPTY;
             }

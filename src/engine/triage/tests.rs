@@ -91,6 +91,8 @@ fn what_is_clean_and_what_is_not() {
         ("0.0 a 1, 1.0 a 1, 2.0 a 7", true, None),
         ("0.0 w 1, |, 0.0 a 1, 1.0 a 1", true, Some(Doubt::Blocks)),
         ("0.0 a 1, 1.0 a 1, |, 0.0 r 1", true, Some(Doubt::Blocks)),
+        ("0.0 8 1, |, 0.0 a 1, 1.0 a 1", true, Some(Doubt::Blocks)),
+        ("0.0 8 1, |, 0.0 8 1, 1.0 8 1", true, None),
         ("0.0 n 1, |, 0.0 w 1", true, Some(Doubt::Blocks)),
         ("0.0 w 1, |, 0.0 n 1", true, Some(Doubt::ReadOnly)),
         ("0.0 w 1, |, 0.0 r 1", true, None),

@@ -87,6 +87,11 @@ pub enum Line {
         /// What was found.
         finding: Finding,
     },
+    /// A kernel was launched that is not instrumented, and that nobody wants checked.
+    Unwanted {
+        /// Its name.
+        kernel: String,
+    },
     /// Why the run is not the whole truth.
     Incomplete {
         /// What kind of reason.

@@ -1,11 +1,12 @@
 //! From the logs of all processes to one report.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::log::{self, EXTENSION, Gap, Line};
 use crate::backend::{Launch, LaunchEnd, Plan, Program, Region, Stop};
 use crate::diag::Diagnostic;
+use crate::explain::names::demangle;
 use crate::explain::{self, Context, Memory, Search, Sources};
 use crate::finding::{Finding, Missing};
 use crate::instrument::SiteTable;
@@ -38,15 +39,24 @@ pub fn merge(folder: &Path, policy: &Policy, search: &Search, command: &str) -> 
     let several = processes.iter().filter(|process| process.has_launches()).count() > 1;
     let launches = processes.iter().flat_map(|process| &process.operations).filter(|o| o.module.is_some());
     let (all, unchecked) = launches.fold((0, 0), |(all, un), o| (all + 1, un + u64::from(!o.checked)));
+    let unwanted: BTreeSet<String> = processes.iter().flat_map(|process| process.unwanted.clone()).collect();
     let mut merged = Merged::default();
     for process in processes {
         merged.add(process, search, command, several)?;
     }
     let mut report = merged.report;
     if all == unchecked && report.incomplete.is_empty() {
-        report.incomplete.push(if all == 0 { no_launch(paths.is_empty()) } else { none_checked(all) });
+        let nothing = all == 0 && unwanted.is_empty();
+        report.incomplete.push(if nothing { no_launch(paths.is_empty()) } else { none_checked(all) });
     } else if unchecked > 0 {
         let message = format!("{unchecked} of {all} launches were not checked, as the command line asks");
+        report.notes.push(Diagnostic::remark(message));
+    }
+    if !unwanted.is_empty() {
+        let message = format!(
+            "not instrumented, and not checked, as the command line asks: {}",
+            listed(unwanted.iter().map(String::as_str))
+        );
         report.notes.push(Diagnostic::remark(message));
     }
     report.incomplete = distinct(report.incomplete);
@@ -64,8 +74,22 @@ fn incomplete(reason: Reason, detail: String, help: Option<&str>) -> Incomplete 
     Incomplete { reason, detail, diagnostic }
 }
 
+/// Kernels by name, the first few.
+fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
+    const MOST: usize = 5;
+    let more = names.len().saturating_sub(MOST);
+    let mut shown: Vec<_> = names.take(MOST).map(|name| format!("`{}`", demangle(name).short)).collect();
+    if more > 0 {
+        shown.push(format!("{more} more"));
+    }
+    shown.join(", ")
+}
+
 fn none_checked(all: u64) -> Incomplete {
-    let detail = format!("none of {all} launches was checked");
+    let detail = match all {
+        0 => "no launch was checked".into(),
+        _ => format!("none of {all} launches was checked"),
+    };
     let help = "`--kernel` fits no kernel that was launched, or `--max-launches` is 0";
     incomplete(Reason::NoLaunch, detail, Some(help))
 }
@@ -97,6 +121,8 @@ struct Process {
     regions: Vec<Region>,
     /// By number; with how many regions there were.
     findings: BTreeMap<u32, (Finding, usize)>,
+    /// Kernels that were not instrumented, and that nobody wants checked.
+    unwanted: Vec<String>,
     incomplete: Vec<Incomplete>,
 }
 
@@ -170,6 +196,7 @@ impl Process {
             Line::Finding { number, finding } => {
                 self.findings.insert(number, (finding, self.regions.len()));
             }
+            Line::Unwanted { kernel } => self.unwanted.push(kernel),
             Line::Incomplete { kind, detail } => {
                 let (reason, help) = match kind {
                     Gap::Call => (Reason::UnsupportedCall, None),
@@ -214,7 +241,8 @@ impl Merged {
         command: &str,
         several: bool,
     ) -> Result<(), Diagnostic> {
-        let Process { name, backend, modules, operations, regions, findings, incomplete } = process;
+        let Process { name, backend, modules, operations, regions, findings, incomplete, unwanted: _ } =
+            process;
         let base = u32::try_from(self.plan.launches.len()).unwrap_or(u32::MAX);
         self.report.incomplete.extend(incomplete);
         let parsed: Vec<_> = modules.iter().map(|(source, _)| ptx::parse(source.text()).module).collect();
@@ -289,5 +317,35 @@ impl Merged {
             self.report.findings.push(explained);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::log::Writer;
+    use super::*;
+    use crate::report::Verdict;
+
+    fn merged(lines: &[Line]) -> Report {
+        let folder = tempfile::tempdir().unwrap();
+        let mut log = Writer::create(folder.path(), 1, "gpu", vec!["app".into()]).unwrap();
+        lines.iter().for_each(|line| log.push(line));
+        log.flush().unwrap();
+        merge(folder.path(), &Policy::default(), &Search::default(), "again").unwrap()
+    }
+
+    #[test]
+    fn kernels_without_instrumentation_count_unless_they_are_unwanted() {
+        let fill = Line::Unwanted { kernel: "_Z4fillPi".into() };
+        let opaque =
+            Line::Incomplete { kind: Gap::Opaque, detail: "kernel `copy` was not instrumented".into() };
+        let reasons = |report: &Report| report.incomplete.iter().map(|why| why.reason).collect::<Vec<_>>();
+        let report = merged(&[fill.clone(), fill.clone(), opaque]);
+        assert_eq!(reasons(&report), [Reason::OpaqueKernel]);
+        let notes: Vec<_> = report.notes.iter().map(|note| note.message.as_str()).collect();
+        assert_eq!(notes, ["not instrumented, and not checked, as the command line asks: `fill`"]);
+        // With nothing else, nothing was checked.
+        let report = merged(&[fill]);
+        assert_eq!((report.verdict, reasons(&report)), (Verdict::Inconclusive, vec![Reason::NoLaunch]));
     }
 }

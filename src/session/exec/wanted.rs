@@ -41,6 +41,11 @@ impl Counted {
         Self { wanted, launches: FxHashMap::default() }
     }
 
+    /// Whether a kernel's name is wanted.
+    pub fn names(&self, kernel: &str) -> bool {
+        self.wanted.names(kernel)
+    }
+
     /// Whether the next launch of a kernel is checked.
     pub fn next(&mut self, kernel: &str) -> bool {
         let Self { wanted, launches } = self;
@@ -60,6 +65,7 @@ mod tests {
         let reduce = "_Z6reducePKiPi";
         let wanted = [reduce, reduce, reduce, "scan", "rest", "reduce"].map(|kernel| counted.next(kernel));
         assert_eq!(wanted, [true, true, false, false, true, true]);
+        assert!(counted.names("rest") && !counted.names("scan"));
         let mut all = Counted::default();
         assert!(all.next("scan") && all.next("scan"));
     }

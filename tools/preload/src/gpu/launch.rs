@@ -148,7 +148,7 @@ impl Gpu {
     fn unseen(&mut self, function: u64) {
         let name = driver::name_of(function).unwrap_or_else(|| "of unknown name".into());
         if self.opaque.insert(name.clone()) {
-            self.watch.gap(Gap::Opaque, format!("kernel `{name}` was not instrumented"));
+            self.watch.not_instrumented(name);
         }
     }
 

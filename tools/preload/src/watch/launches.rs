@@ -4,7 +4,7 @@ use ptxrace::abi::Unit;
 use ptxrace::backend::{Launch, LaunchEnd, LaunchInfo, Sink, Stop};
 use ptxrace::engine::OpenTriage;
 use ptxrace::session::exec::current_test;
-use ptxrace::session::exec::log::Line;
+use ptxrace::session::exec::log::{Gap, Line};
 
 use super::{Stream, Watch};
 
@@ -46,6 +46,16 @@ impl Watch {
     /// Whether the user wants the next launch of a kernel checked.
     pub(crate) fn wants(&mut self, kernel: &str) -> bool {
         self.wanted.next(kernel)
+    }
+
+    /// A kernel is launched, for the first time, that is not instrumented.
+    pub(crate) fn not_instrumented(&mut self, kernel: String) {
+        if self.wanted.names(&kernel) {
+            self.gap(Gap::Opaque, format!("kernel `{kernel}` was not instrumented"));
+        } else {
+            self.say(&Line::Unwanted { kernel });
+            self.flush();
+        }
     }
 
     /// A launch of a kernel from the module of this number is given to a stream. Gives the number of the operation.
