@@ -1,10 +1,12 @@
 //! The `Diagnostic` value: a message with labelled spans. Rooms make them; only `report` renders them.
 
+mod list;
 mod suggest;
 
 use serde::{Deserialize, Serialize};
 
 use crate::span::{LineCol, SourceFile, Span};
+pub use list::quoted;
 pub use suggest::{nearest, nearest_within};
 
 /// How much a diagnostic matters.

@@ -18,6 +18,9 @@ pub const CONTROL_SYMBOL: &str = "__ptxrace_control";
 /// Bytes from one ring's head to the next one's, and from tail to tail: a cache line each.
 pub const COUNTER_STRIDE: u64 = 128;
 
+/// The first ticket; zero is left for "none".
+pub const FIRST_TICKET: u64 = 1;
+
 /// What device code reads and counts. All addresses are device addresses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C, align(128))]
@@ -88,10 +91,12 @@ const _: () = {
 };
 
 impl Control {
-    /// The block as 64-bit words in memory order, for writing it to a device.
-    pub fn words(&self) -> [u64; CONTROL_BYTES / 8] {
-        let mut words = [0; CONTROL_BYTES / 8];
-        let mut put = |offset: usize, value| words[offset / 8] = value;
+    /// The block in memory order, for writing it to a device.
+    pub fn bytes(&self) -> [u8; CONTROL_BYTES] {
+        let mut bytes = [0; CONTROL_BYTES];
+        let mut put = |offset: usize, value: u64| {
+            bytes[offset..offset + size_of::<u64>()].copy_from_slice(&value.to_le_bytes());
+        };
         put(OFFSET_DATA, self.data);
         put(OFFSET_DATA + 8, self.heads);
         put(OFFSET_TAILS, self.tails);
@@ -100,7 +105,7 @@ impl Control {
         put(OFFSET_TICKETS, self.tickets.next);
         put(OFFSET_DROPPED_RECORDS, self.dropped.records);
         put(OFFSET_DROPPED_UNITS, self.dropped.units);
-        words
+        bytes
     }
 }
 

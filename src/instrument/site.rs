@@ -236,6 +236,11 @@ impl SiteTable {
     pub fn unlogged(&self) -> &[Unlogged] {
         &self.unlogged
     }
+
+    /// Whether one of these, by index into `unlogged`, may order memory.
+    pub fn may_order(&self, unlogged: &[u32]) -> bool {
+        unlogged.iter().filter_map(|index| self.unlogged.get(*index as usize)).any(|unlogged| unlogged.orders)
+    }
 }
 
 struct Walk<'w, 'a> {

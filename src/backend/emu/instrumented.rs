@@ -5,7 +5,7 @@
 
 use super::memory::{Kind, Memory};
 use super::record::Recorder;
-use crate::abi::control::{COUNTER_STRIDE, Control, Line, is_written};
+use crate::abi::control::{COUNTER_STRIDE, Control, FIRST_TICKET, Line, is_written};
 use crate::abi::{LAP, MAX_UNITS, UNITS_SHIFT, Unit};
 
 /// Units of the ring: room for a turn's longest burst with the largest records.
@@ -51,11 +51,10 @@ impl Room {
             heads: self.heads,
             tails: self.tails,
             capacity: CAPACITY,
-            tickets: Line { next: 1 },
+            tickets: Line { next: FIRST_TICKET },
             ..Control::default()
         };
-        let bytes: Vec<u8> = control.words().iter().flat_map(|word| word.to_le_bytes()).collect();
-        fill(memory, self.control, &bytes);
+        fill(memory, self.control, &control.bytes());
         for place in [self.data, self.heads, self.tails] {
             if let Some(allocation) = memory.at_mut(place) {
                 allocation.data.fill(0);

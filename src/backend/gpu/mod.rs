@@ -281,9 +281,7 @@ impl Run<'_> {
             .map_err(BackendError::from)
             .and_then(|()| self.drain(index, &mut end, sink));
         // The device does not tell when an unlogged instruction ran, so it may have been before anything.
-        let orders =
-            |index: &u32| sites.unlogged().get(*index as usize).is_some_and(|unlogged| unlogged.orders);
-        end.unseen_order = end.dropped > 0 || end.unlogged.iter().any(orders);
+        end.unseen_order = end.dropped > 0 || sites.may_order(&end.unlogged);
         let begin = Instant::now();
         sink.end(&end);
         self.analysis += begin.elapsed();
@@ -321,11 +319,7 @@ impl Run<'_> {
                 }
                 Err(RoundError::Driver(failure)) => return Err(failure.into()),
                 Err(RoundError::Damaged(damaged)) => {
-                    let detail = format!(
-                        "unit {} of a ring is no header: {:#x}, {:#x}",
-                        damaged.position, damaged.header.lo, damaged.header.hi
-                    );
-                    return Err(self.lost(done_or_gone(&self.stream), detail));
+                    return Err(self.lost(done_or_gone(&self.stream), damaged.to_string()));
                 }
             };
             end.records += round.records;

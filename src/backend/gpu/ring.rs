@@ -11,7 +11,9 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::driver::{Context, DeviceMemory, Failure, Pinned, Stream};
-use crate::abi::control::{COUNTER_STRIDE, Control, Dropped, Line, OFFSET_DROPPED_RECORDS, is_written};
+use crate::abi::control::{
+    COUNTER_STRIDE, Control, Dropped, FIRST_TICKET, Line, OFFSET_DROPPED_RECORDS, is_written,
+};
 use crate::abi::{LAP, MAX_RESERVED, MAX_UNITS, UNITS_SHIFT, Unit};
 use crate::backend::{BackendError, OnFull, Ring, Sink};
 
@@ -54,9 +56,6 @@ const FEW: usize = 32 * 1024;
 
 /// Words from one counter to the next.
 const STRIDE: usize = COUNTER_STRIDE as usize / size_of::<u64>();
-
-/// The first ticket; zero is left for "none".
-const FIRST_TICKET: u64 = 1;
 
 /// The rings of a run.
 #[derive(Debug)]
@@ -149,8 +148,7 @@ impl<'c> Rings<'c> {
         }
         let (data, heads, tails) = (rings.data.address(), rings.heads.address(), rings.tails.address());
         let control = Control { data, heads, tails, ..control };
-        let bytes: Vec<u8> = control.words().iter().flat_map(|word| word.to_le_bytes()).collect();
-        rings.control.upload(&bytes)?;
+        rings.control.upload(&control.bytes())?;
         Ok(rings)
     }
 
@@ -278,7 +276,8 @@ pub struct Taken {
 }
 
 /// A header that no writer makes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unit {position} of a ring is no header: {:#x}, {:#x}", header.lo, header.hi)]
 pub struct Damaged {
     /// Where in its ring.
     pub position: u64,

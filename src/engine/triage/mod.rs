@@ -40,7 +40,7 @@ use self::kept::{Kept, hand_over};
 pub use self::open::OpenTriage;
 use super::{Engine, Report};
 use crate::abi::Unit;
-use crate::backend::{LaunchEnd, LaunchInfo, Plan, Ring, Sink};
+use crate::backend::{self, LaunchEnd, LaunchInfo, Plan, Ring, Sink};
 use crate::event::Geometry;
 use crate::instrument::SiteTable;
 
@@ -83,6 +83,15 @@ enum Doubt {
 struct Launch {
     geometry: Geometry,
     blocks: u64,
+}
+
+impl Launch {
+    /// `None` for a launch that is the engine's anyhow.
+    fn of(launch: &backend::Launch) -> Option<Self> {
+        let geometry = Geometry::of(launch);
+        let fits = !geometry.has_clusters() && geometry.threads > 0;
+        fits.then(|| Self { geometry, blocks: launch.blocks() })
+    }
 }
 
 /// Who checks some blocks' records and keeps them.
@@ -132,11 +141,9 @@ impl Triage {
     pub fn new(sites: Arc<SiteTable>, plan: &Plan) -> Self {
         let roles: Arc<[Role]> = sites.sites().iter().map(Role::of).collect();
         let engine = Engine::new(sites, plan);
-        let launches = (0..).zip(&plan.launches).map(|(index, launch)| {
-            let geometry = Geometry::of(launch);
-            let fits = engine.stands_alone(index) && !geometry.has_clusters() && geometry.threads > 0;
-            fits.then(|| Launch { geometry, blocks: launch.blocks() })
-        });
+        let launches = (0..)
+            .zip(&plan.launches)
+            .map(|(index, launch)| Launch::of(launch).filter(|_| engine.stands_alone(index)));
         Self {
             launches: launches.collect(),
             workers: vec![Worker::new(&roles)],

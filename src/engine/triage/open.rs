@@ -4,18 +4,17 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use super::checker::Role;
 use super::kept::hand_over;
 use super::{Launch, Worker};
 use crate::abi::{DecodeError, Unit};
 use crate::backend::{self, LaunchEnd, LaunchInfo, Region, Sink};
 use crate::engine::{Engine, HostAccess, Ordered};
-use crate::event::Geometry;
 use crate::finding::Finding;
 use crate::instrument::{SiteId, SiteTable};
 
-use super::checker::Role;
-
-/// Bytes of records that are kept at most, of the launch at hand and of those before it: the memory is the program's.
+/// Bytes of records that are kept at most, of the launch at hand and of those before it: the memory is the program's. If there
+/// are more, the engine gets them.
 const MOST_KEPT: usize = 1 << 30;
 
 /// A launch that was clean.
@@ -91,9 +90,7 @@ impl OpenTriage {
     /// See `Engine::add_launch`.
     pub fn add_launch(&mut self, launch: &backend::Launch, order: Ordered) {
         self.arrive(&order);
-        let geometry = Geometry::of(launch);
-        let fits = order.open.is_empty() && !geometry.has_clusters() && geometry.threads > 0;
-        self.next = fits.then(|| Launch { geometry, blocks: launch.blocks() });
+        self.next = Launch::of(launch).filter(|_| order.open.is_empty());
         self.engine.add_launch(launch, order);
     }
 
@@ -157,7 +154,7 @@ impl OpenTriage {
         hand_over(std::iter::once(&worker.kept), *number, |units| engine.records(units));
     }
 
-    /// Nothing can be found in the launch at hand.
+    /// Nothing can be found in the launch that has ended.
     fn passes(&mut self, info: LaunchInfo, end: &LaunchEnd) {
         self.clean += 1;
         self.engine.begin(&info);
@@ -168,11 +165,6 @@ impl OpenTriage {
         let past = Past { info, units, end: end.clone(), ticket: self.worker.checker.ticket() };
         self.past_bytes += past.bytes();
         self.past.push_back(past);
-        if self.past_bytes > MOST_KEPT {
-            let variables = self.engine.shared_variables();
-            self.catch_up();
-            self.engine.core.shared_variables = variables;
-        }
     }
 }
 
@@ -204,14 +196,14 @@ impl Sink for OpenTriage {
     }
 
     fn end(&mut self, end: &LaunchEnd) {
-        if let Some((launch, info)) = self.current.take() {
-            if end.dropped == 0 && self.worker.checker.ended() == launch.blocks {
-                self.passes(info, end);
-                return;
+        let has_room = self.past_bytes + self.bytes <= MOST_KEPT;
+        let is_clean = |launch: &Launch| end.dropped == 0 && self.worker.checker.ended() == launch.blocks;
+        match self.current.take_if(|(launch, _)| has_room && is_clean(launch)) {
+            Some((_, info)) => self.passes(info, end),
+            None => {
+                self.doubt();
+                self.engine.end(end);
             }
-            self.current = Some((launch, info));
-            self.doubt();
         }
-        self.engine.end(end);
     }
 }

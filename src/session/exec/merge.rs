@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::log::{self, EXTENSION, Gap, Line};
 use crate::backend::{Launch, LaunchEnd, Plan, Program, Region, Stop};
-use crate::diag::Diagnostic;
+use crate::diag::{Diagnostic, quoted};
 use crate::explain::names::demangle;
 use crate::explain::{self, Context, Memory, Search, Sources};
 use crate::finding::{Finding, Missing};
@@ -53,10 +53,9 @@ pub fn merge(folder: &Path, policy: &Policy, search: &Search, command: &str) -> 
         report.notes.push(Diagnostic::remark(message));
     }
     if !unwanted.is_empty() {
-        let message = format!(
-            "not instrumented, and not checked, as the command line asks: {}",
-            listed(unwanted.iter().map(String::as_str))
-        );
+        let names = unwanted.iter().map(|kernel| demangle(kernel).short);
+        let list = quoted(names, 5);
+        let message = format!("not instrumented, and not checked, as the command line asks: {list}");
         report.notes.push(Diagnostic::remark(message));
     }
     report.incomplete = distinct(report.incomplete);
@@ -72,17 +71,6 @@ fn incomplete(reason: Reason, detail: String, help: Option<&str>) -> Incomplete 
         None => diagnostic,
     };
     Incomplete { reason, detail, diagnostic }
-}
-
-/// Kernels by name, the first few.
-fn listed<'n>(names: impl ExactSizeIterator<Item = &'n str>) -> String {
-    const MOST: usize = 5;
-    let more = names.len().saturating_sub(MOST);
-    let mut shown: Vec<_> = names.take(MOST).map(|name| format!("`{}`", demangle(name).short)).collect();
-    if more > 0 {
-        shown.push(format!("{more} more"));
-    }
-    shown.join(", ")
 }
 
 fn none_checked(all: u64) -> Incomplete {

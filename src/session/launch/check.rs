@@ -2,8 +2,7 @@
 
 use super::Located;
 use crate::backend::ElementType;
-use crate::diag::Diagnostic;
-use crate::diag::nearest;
+use crate::diag::{Diagnostic, nearest, quoted};
 use crate::explain::names::demangle;
 use crate::ptx::ast::{Function, Module, Variable};
 use crate::span::SourceFile;
@@ -42,7 +41,7 @@ pub(super) fn entry<'m, 'a>(
 ) -> Result<&'m Function<'a>, Diagnostic> {
     let names: Vec<_> = module.entries().map(|entry| demangle(entry.name.text).short).collect();
     let path = source.path().display();
-    let list = format!("its kernels are {}", quoted(names.iter().map(String::as_str)));
+    let list = format!("its kernels are {}", quoted(&names, 10));
     let Some(kernel) = kernel else {
         let mut entries = module.entries();
         return match (entries.next(), entries.next()) {
@@ -72,16 +71,6 @@ pub(super) fn entry<'m, 'a>(
         Some(near) => error.help(format!("did you mean `{near}`?")),
         None => error.help("name one of them"),
     })
-}
-
-fn quoted<'n>(names: impl Iterator<Item = &'n str>) -> String {
-    let mut names: Vec<_> = names.map(|name| format!("`{name}`")).collect();
-    if names.len() > 10 {
-        let more = names.len() - 10;
-        names.truncate(10);
-        names.push(format!("{more} more"));
-    }
-    names.join(", ")
 }
 
 fn product(extent: [u32; 3]) -> u64 {

@@ -33,6 +33,11 @@ impl Code {
 /// What calls give back.
 pub(crate) type Answer<T = ()> = Result<T, Code>;
 
+/// What a call that gives this back gives to the program.
+pub(crate) fn given_back(answer: Answer) -> u32 {
+    answer.err().map_or(0, |code| code.0)
+}
+
 /// The name of a code.
 pub(crate) fn name(code: u32) -> Option<&'static CStr> {
     let at = NAMES.binary_search_by_key(&code, |(number, _)| *number).ok()?;

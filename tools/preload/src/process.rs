@@ -152,21 +152,15 @@ pub(crate) fn gap(kind: Gap, detail: String) {
 }
 
 /// The border to C: no panic crosses it.
-pub(crate) fn guard(name: &str, call: impl FnOnce() -> Answer) -> u32 {
-    match catch_unwind(AssertUnwindSafe(call)) {
-        Ok(Ok(())) => 0,
-        Ok(Err(code)) => code.0,
-        Err(_) => {
-            let said = catch_unwind(AssertUnwindSafe(|| {
-                gap(
-                    Gap::Call,
-                    format!("the wrapper failed in `{name}`: what followed may not have been checked"),
-                );
-            }));
-            drop(said);
-            Code::UNKNOWN.0
-        }
-    }
+pub(crate) fn guard(name: &str, call: impl FnOnce() -> u32) -> u32 {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
+        let said = catch_unwind(AssertUnwindSafe(|| {
+            let detail = format!("the wrapper failed in `{name}`: what followed may not have been checked");
+            gap(Gap::Call, detail);
+        }));
+        drop(said);
+        Code::UNKNOWN.0
+    })
 }
 
 /// What has to be known of forks and of the end.

@@ -2,6 +2,8 @@
 
 use std::ffi::c_char;
 
+use ptxrace::session::exec::log::Gap;
+
 use super::{calls, get, put, put_if};
 use crate::code::{Answer, Code};
 use crate::process::within;
@@ -23,19 +25,30 @@ pub(crate) struct LaunchConfig {
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct LaunchAttribute {
-    pub(crate) id: u32,
+    id: u32,
     pad: u32,
-    pub(crate) value: [u32; 16],
+    value: [u32; 16],
 }
 
-pub(crate) const CLUSTER_DIMENSION: u32 = 4;
-pub(crate) const PROGRAMMATIC_EVENT: u32 = 7;
-pub(crate) const COMPLETION_EVENT: u32 = 12;
+const CLUSTER_DIMENSION: u32 = 4;
+const PROGRAMMATIC_EVENT: u32 = 7;
+const COMPLETION_EVENT: u32 = 12;
 
-/// The attributes of a launch.
-pub(crate) fn attributes(config: &LaunchConfig) -> impl Iterator<Item = LaunchAttribute> {
-    let (list, count) = (config.attributes, config.count as usize);
-    (0..count).map_while(move |at| get(list.wrapping_add(at)).ok())
+/// The cluster that the attributes of a launch ask for. What else they ask for and is not followed is said.
+pub(crate) fn cluster(config: &LaunchConfig) -> Answer<Option<[u32; 3]>> {
+    let mut cluster = None;
+    for at in 0..config.count as usize {
+        let attribute = get(config.attributes.wrapping_add(at))?;
+        match attribute.id {
+            CLUSTER_DIMENSION => cluster = Some([attribute.value[0], attribute.value[1], attribute.value[2]]),
+            PROGRAMMATIC_EVENT | COMPLETION_EVENT => {
+                let detail = "a launch with an event attribute: the order by that event is not known";
+                crate::process::gap(Gap::Call, detail.into());
+            }
+            _ => {}
+        }
+    }
+    Ok(cluster.filter(|cluster| *cluster != [0; 3]))
 }
 
 /// Ends the list of `extra`; a buffer with arguments; its size.
@@ -291,22 +304,12 @@ calls! {
     ) as [] per_thread [cuLaunchKernelEx_ptsz] {
         let given = get(config)?;
         let packed = packed(extra)?;
-        let mut cluster = None;
-        for attribute in attributes(&given) {
-            match attribute.id {
-                CLUSTER_DIMENSION => cluster = Some([attribute.value[0], attribute.value[1], attribute.value[2]]),
-                PROGRAMMATIC_EVENT | COMPLETION_EVENT => {
-                    let detail = "a launch with an event attribute: the order by that event is not known";
-                    crate::process::gap(ptxrace::session::exec::log::Gap::Call, detail.into());
-                }
-                _ => {}
-            }
-        }
+        let cluster = cluster(&given)?;
         within(|driver| {
             let config = Config {
                 grid: given.grid,
                 block: given.block,
-                cluster: cluster.filter(|cluster| *cluster != [0; 3]),
+                cluster,
                 shared: given.shared,
                 stream: cx.stream(driver, given.stream)?,
                 arguments,

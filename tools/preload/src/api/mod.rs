@@ -15,9 +15,7 @@ mod symbols;
 use std::ffi::{CStr, c_char};
 
 pub(crate) use copies::{Copy2D, Copy3D, rows_2d, rows_3d};
-pub(crate) use functions::{
-    CLUSTER_DIMENSION, COMPLETION_EVENT, LaunchConfig, PROGRAMMATIC_EVENT, attributes,
-};
+pub(crate) use functions::{LaunchConfig, cluster};
 pub(crate) use symbols::address;
 #[cfg(test)]
 pub(crate) use symbols::all_names;
@@ -74,7 +72,7 @@ macro_rules! calls {
         #[allow(clippy::too_many_arguments, reason = "as many as the driver's has")]
         pub(crate) extern "C" fn $name($($arg: $ty),*) -> u32 {
             let cx = super::Cx { call: stringify!($call), per_thread: $per_thread };
-            crate::process::guard(stringify!($name), || inner::$call(cx, $($plain),*))
+            crate::process::guard(stringify!($name), || crate::code::given_back(inner::$call(cx, $($plain),*)))
         }
     };
 }

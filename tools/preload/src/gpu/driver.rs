@@ -7,6 +7,8 @@ use std::ptr;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use ptxrace::fatbin::Device;
+
 use crate::code::{Answer, Code};
 use crate::trampoline;
 use crate::watch::Place;
@@ -128,8 +130,8 @@ pub(super) fn current() -> u64 {
     context
 }
 
-/// The compute capability of the current device, or of the first.
-pub(super) fn capability() -> Option<(u32, u32)> {
+/// The current device, or the first.
+pub(super) fn device() -> Option<Device> {
     let (mut device, mut major, mut minor) = (0, 0, 0);
     // SAFETY: each call writes one number to a valid place.
     unsafe {
@@ -137,7 +139,7 @@ pub(super) fn capability() -> Option<(u32, u32)> {
         cuDeviceGetAttribute(&raw mut major, 75, device).ok()?;
         cuDeviceGetAttribute(&raw mut minor, 76, device).ok()?;
     }
-    Some((major.try_into().ok()?, minor.try_into().ok()?))
+    Some(Device::new(major.try_into().ok()?, minor.try_into().ok()?))
 }
 
 /// Whose memory lies at an address.

@@ -73,7 +73,7 @@ impl Gpu {
             self.watch.gap(Gap::Call, detail);
             return go();
         }
-        let stream = self.stream(config.stream, false);
+        let stream = self.stream(config.stream);
         let begun = Launch {
             kernel: kernel.name.clone(),
             grid: config.grid,
@@ -112,12 +112,7 @@ impl Gpu {
                 tap.end(&end);
                 stop = watched.stop(index, self.options.timeout);
                 if let Some(damaged) = watched.damaged {
-                    let header = damaged.header;
-                    let detail = format!(
-                        "records are damaged: unit {} of a ring is no header: {:#x}, {:#x}",
-                        damaged.position, header.lo, header.hi
-                    );
-                    self.watch.gap(Gap::Degraded, detail);
+                    self.watch.gap(Gap::Degraded, format!("records are damaged: {damaged}"));
                 }
             }
             _ => {}

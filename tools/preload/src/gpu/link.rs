@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use ptxrace::fatbin::Device;
 use ptxrace::session::exec::provenance;
 
 use super::{Gpu, driver};
@@ -19,8 +18,7 @@ impl Gpu {
     /// Something is added, which may have PTX. One part without leaves the whole without.
     pub(super) fn link_adds(&mut self, state: u64, bytes: Vec<u8>, name: PathBuf) {
         let Some(texts) = self.links.get_mut(&state) else { return };
-        let device = driver::capability().map(|(major, minor)| Device::new(major, minor));
-        match device.and_then(|device| watch::file(&bytes, name, device).ok()) {
+        match driver::device().and_then(|device| watch::file(&bytes, name, device).ok()) {
             Some(Found::Ptx(more)) if !bytes.is_empty() => {
                 if let Some(texts) = texts {
                     texts.extend(more);

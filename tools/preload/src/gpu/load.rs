@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use ptxrace::abi::control::CONTROL_SYMBOL;
 use ptxrace::backend::{Region, gpu};
-use ptxrace::fatbin::Device;
 use ptxrace::instrument::{CallMode, SiteTable, instrument};
 use ptxrace::ptx::ast::{Module as Tree, VarSpace};
 use ptxrace::session::exec::log::{Gap, Line};
@@ -60,6 +59,8 @@ struct Part {
     entries: Vec<Entry>,
     /// Global variables, and the size of their elements.
     variables: Vec<(String, u64)>,
+    /// Blocks of some kernel may be as large as the device allows.
+    open_bounds: bool,
 }
 
 /// A kernel of a text.
@@ -108,9 +109,10 @@ impl Part {
             .collect();
         let of_global = module.variables().filter(|variable| variable.space == VarSpace::Global);
         let variables = of_global.map(|v| (v.name.text.to_owned(), v.element_bytes().max(1))).collect();
+        let open_bounds = has_open_bounds(&module);
         drop(module);
         let number = gpu.watch.module(&source, Arc::clone(&sites), first);
-        Some((Self { number, sites, source, entries, variables }, text))
+        Some((Self { number, sites, source, entries, variables, open_bounds }, text))
     }
 
     /// The instrumented text with calls of another mode.
@@ -142,16 +144,15 @@ impl Gpu {
     /// Loads the image at an address instrumented; `None` if that cannot be done and it has to be loaded as it is.
     pub(super) fn load_data(&mut self, call: &'static str, address: u64, kind: &Kind) -> Option<u64> {
         let name = PathBuf::from(self.watch.name(call));
-        let (major, minor) = driver::capability()?;
-        let found = watch::find(&Own, address, name, Device::new(major, minor));
+        let found = watch::find(&Own, address, name, driver::device()?);
         self.load(found, kind)
     }
 
     /// The same of a file.
     pub(super) fn load_file(&mut self, path: &str, kind: &Kind) -> Option<u64> {
-        let (major, minor) = driver::capability()?;
+        let device = driver::device()?;
         let bytes = std::fs::read(path).ok()?;
-        self.load(watch::file(&bytes, path.into(), Device::new(major, minor)), kind)
+        self.load(watch::file(&bytes, path.into(), device), kind)
     }
 
     fn load(&mut self, found: Answer<Found>, kind: &Kind) -> Option<u64> {
@@ -159,15 +160,14 @@ impl Gpu {
             Found::Ptx(texts) => texts,
             Found::Opaque(_, cubin) => self.provenance(&cubin?)?,
         };
-        let (mut parts, mut images, mut open) = (Vec::new(), Vec::new(), false);
+        let (mut parts, mut images) = (Vec::new(), Vec::new());
         for (path, text) in texts {
             let source = SourceFile::new(path, text).ok()?;
-            open |= ptxrace::session::parse(&source).is_ok_and(|module| has_open_bounds(&module));
             let (part, text) = Part::new(source, self)?;
             parts.push(part);
             images.push(text);
         }
-        let registers = open.then_some(REGISTERS);
+        let registers = parts.iter().any(|part| part.open_bounds).then_some(REGISTERS);
         let loaded = compile(images, registers, kind).or_else(|refused| {
             let Some(mode) = CallMode::default().instead(&refused.log) else { return Err(refused) };
             let texts: Option<Vec<_>> = parts.iter().map(|part| part.again(mode)).collect();
@@ -245,13 +245,10 @@ impl Gpu {
         let module = self.modules.get(&kernel.module)?;
         let of = |part: &Part| {
             let entry = part.entries.iter().find(|entry| entry.name == kernel.name)?;
-            let orders = |index: &u32| {
-                part.sites.unlogged().get(*index as usize).is_some_and(|unlogged| unlogged.orders)
-            };
             Some(Facts {
                 number: part.number,
                 unlogged: entry.unlogged.clone(),
-                unseen_order: entry.unlogged.iter().any(orders),
+                unseen_order: part.sites.may_order(&entry.unlogged),
                 cluster: entry.cluster,
             })
         };

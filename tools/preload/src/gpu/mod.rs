@@ -21,7 +21,6 @@ mod link;
 mod load;
 mod ring;
 
-use std::collections::BTreeMap;
 use std::ffi::CStr;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -68,7 +67,7 @@ pub(crate) struct Gpu {
     /// By context.
     rings: FxHashMap<u64, ring::Rings>,
     /// Memory that the program has made, by its address.
-    memory: BTreeMap<u64, u64>,
+    memory: FxHashMap<u64, u64>,
     /// Kernels without PTX that were launched.
     opaque: FxHashSet<String>,
     /// Instrumented kernels may run that log nothing. They must not begin to.
@@ -86,7 +85,7 @@ impl Gpu {
             kernels: FxHashMap::default(),
             links: FxHashMap::default(),
             rings: FxHashMap::default(),
-            memory: BTreeMap::new(),
+            memory: FxHashMap::default(),
             opaque: FxHashSet::default(),
             silent: false,
         }
@@ -99,14 +98,15 @@ impl Gpu {
         }
     }
 
-    /// The stream of a handle, as the program's call means it. One that it made in a way that is not known is new.
-    fn stream(&mut self, handle: u64, per_thread: bool) -> Stream {
+    /// The stream of a handle that means the same for calls of all variants. One that was made in a way that is not known
+    /// is new.
+    fn stream(&mut self, handle: u64) -> Stream {
         let thread = crate::process::thread();
-        if let Ok(stream) = self.watch.stream(handle, per_thread, thread) {
+        if let Ok(stream) = self.watch.stream(handle, false, thread) {
             return stream;
         }
         self.watch.create_stream(handle, 0, 0);
-        self.watch.stream(handle, per_thread, thread).unwrap_or(Stream::LEGACY)
+        self.watch.stream(handle, false, thread).unwrap_or(Stream::LEGACY)
     }
 
     /// The program has made memory.
@@ -124,7 +124,7 @@ impl Gpu {
     /// Memory is gone. The driver waits for the device before it takes memory back, or it could not be used again at once;
     /// its documentation does not say so. Without that, what is made at the same address would seem to race.
     fn gone(&mut self, base: u64) {
-        self.memory.remove(&base);
+        self.forget(base);
         self.watch.synchronize_all();
     }
 

@@ -3,7 +3,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use ptxrace::abi::control::{COUNTER_STRIDE, Control, Line, is_written};
+use ptxrace::abi::control::{COUNTER_STRIDE, Control, FIRST_TICKET, Line, is_written};
 use ptxrace::abi::{MAX_RESERVED, Unit};
 use ptxrace::backend::Sink;
 use ptxrace::backend::gpu::{Damaged, take};
@@ -54,13 +54,11 @@ impl Rings {
             tails: device_tails,
             capacity: UNITS as u64,
             ring_mask: RINGS as u32 - 1,
-            // The first ticket; zero is left for "none".
-            tickets: Line { next: 1 },
+            tickets: Line { next: FIRST_TICKET },
             ..Control::default()
         };
-        let bytes: Vec<u8> = block.words().iter().flat_map(|word| word.to_le_bytes()).collect();
         driver::write(stream, heads, &[0; RINGS * COUNTER_STRIDE as usize])?;
-        driver::write(stream, control, &bytes)?;
+        driver::write(stream, control, &block.bytes())?;
         Ok(Self { control, stream, data, tails, positions: vec![0; RINGS], taken: Vec::new() })
     }
 

@@ -1,21 +1,18 @@
 //! Copies and memsets.
 
-use super::{Cx, done, hooks, skipped};
+use super::{Cx, hooks, in_order, skipped};
 use crate::api::{Copy2D, Copy3D, rows_2d, rows_3d};
 use crate::code::Answer;
 use crate::gpu::driver;
 use crate::watch::{Rows, Timing};
 
 fn copy(cx: Cx, code: u32, rows: Rows, stream: u64, timing: Timing) -> u32 {
-    let handle = cx.handle(stream);
-    done(code, |gpu| {
+    in_order(code, cx, stream, |gpu, stream| {
         let rows = rows.joined();
-        if rows.is_empty() || driver::is_capturing(handle) {
-            return;
+        if !rows.is_empty() {
+            let places = (driver::place(rows.to), driver::place(rows.from));
+            gpu.watch.copied(cx.call, places, rows, stream, timing);
         }
-        let places = (driver::place(rows.to), driver::place(rows.from));
-        let stream = cx.watched(gpu, stream);
-        gpu.watch.copied(cx.call, places, rows, stream, timing);
     })
 }
 
@@ -43,18 +40,14 @@ impl Field {
 }
 
 fn set(cx: Cx, code: u32, field: Field, stream: u64, timing: Timing) -> u32 {
-    let handle = cx.handle(stream);
     let Field { to, pitch, width, height, size } = field;
-    done(code, |gpu| {
+    in_order(code, cx, stream, |gpu, stream| {
         let width = width.saturating_mul(size);
         let rows =
             Rows { to, from: 0, width, height, to_pitch: pitch as u64, from_pitch: width as u64 }.joined();
-        if rows.is_empty() || driver::is_capturing(handle) {
-            return;
+        if !rows.is_empty() {
+            gpu.watch.filled(cx.call, driver::place(to), rows, stream, timing);
         }
-        let place = driver::place(to);
-        let stream = cx.watched(gpu, stream);
-        gpu.watch.filled(cx.call, place, rows, stream, timing);
     })
 }
 

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use ptxrace::session::exec::log::Gap;
 
 use super::{Cx, hooks, skipped};
-use crate::api::{CLUSTER_DIMENSION, COMPLETION_EVENT, LaunchConfig, PROGRAMMATIC_EVENT, attributes, get};
+use crate::api::{LaunchConfig, cluster, get};
 use crate::gpu::launch::Config;
 use crate::process::watching;
 
@@ -72,21 +72,14 @@ hooks! {
         arguments: *mut *mut c_void,
         extra: *mut *mut c_void,
     ) as [cuLaunchKernelEx] per_thread [cuLaunchKernelEx_ptsz] {
-        let Ok(launched) = get(given) else { return real(given, function, arguments, extra) };
-        let mut wanted = config(cx, function, launched.grid, launched.block, launched.shared, launched.stream);
-        for attribute in attributes(&launched) {
-            match attribute.id {
-                CLUSTER_DIMENSION => {
-                    let cluster = [attribute.value[0], attribute.value[1], attribute.value[2]];
-                    wanted.cluster = (cluster != [0; 3]).then_some(cluster);
-                }
-                PROGRAMMATIC_EVENT | COMPLETION_EVENT => {
-                    let detail = "a launch with an event attribute: the order by that event is not known";
-                    crate::process::gap(Gap::Call, detail.into());
-                }
-                _ => {}
-            }
-        }
+        // What cannot be read, the driver refuses.
+        let Ok((launched, cluster)) = get(given).and_then(|given| Ok((given, cluster(&given)?))) else {
+            return real(given, function, arguments, extra);
+        };
+        let wanted = Config {
+            cluster,
+            ..config(cx, function, launched.grid, launched.block, launched.shared, launched.stream)
+        };
         launch(&wanted, |function| real(given, function, arguments, extra))
     }
 

@@ -1,6 +1,6 @@
 //! Memory that is made and given back.
 
-use super::{done, hooks};
+use super::{done, hooks, in_order};
 use crate::api::get;
 use crate::gpu::driver;
 use crate::watch::write;
@@ -88,11 +88,9 @@ hooks! {
     fn cuMemFreeAsync(cx, real; pointer: u64, stream: u64) as [cuMemFreeAsync] per_thread [cuMemFreeAsync_ptsz] {
         // Asked before, as afterwards nothing is known of it.
         let bytes = driver::range(pointer).map_or(0, |(_, bytes)| bytes);
-        let handle = cx.handle(stream);
-        done(real(pointer, stream), |gpu| {
-            if !driver::is_capturing(handle) && pointer != 0 {
+        in_order(real(pointer, stream), cx, stream, |gpu, stream| {
+            if pointer != 0 {
                 let bytes = gpu.forget(pointer).unwrap_or(bytes);
-                let stream = cx.watched(gpu, stream);
                 gpu.watch.operate(cx.call, &[write(pointer, bytes)], stream);
             }
         })
@@ -101,12 +99,9 @@ hooks! {
 
 /// Memory is made in the order of a stream.
 fn made_in_order(cx: super::Cx, code: u32, pointer: *mut u64, bytes: usize, stream: u64) -> u32 {
-    let handle = cx.handle(stream);
-    done(code, |gpu| {
-        let Ok(base) = get(pointer) else { return };
-        gpu.made(cx.call, base, bytes as u64);
-        if !driver::is_capturing(handle) {
-            let stream = cx.watched(gpu, stream);
+    let code = made(code, cx.call, pointer, bytes);
+    in_order(code, cx, stream, |gpu, stream| {
+        if let Ok(base) = get(pointer) {
             gpu.watch.operate(cx.call, &[write(base, bytes as u64)], stream);
         }
     })

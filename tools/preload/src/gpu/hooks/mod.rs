@@ -16,14 +16,12 @@ pub(super) use symbols::find;
 #[cfg(test)]
 pub(crate) use symbols::hooked_names;
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
-
 use ptxrace::session::exec::log::Gap;
 
 use super::Gpu;
 use crate::call::Cx;
-use crate::code::Code;
-use crate::process::watching;
+use crate::process::{guard, watching};
+use crate::watch::Stream;
 
 impl Cx {
     /// A handle that means the same for calls of all variants.
@@ -36,8 +34,8 @@ impl Cx {
     }
 
     /// The stream of a handle.
-    fn watched(self, gpu: &mut Gpu, handle: u64) -> crate::watch::Stream {
-        gpu.stream(self.handle(handle), false)
+    fn watched(self, gpu: &mut Gpu, handle: u64) -> Stream {
+        gpu.stream(self.handle(handle))
     }
 }
 
@@ -90,18 +88,6 @@ macro_rules! hooks {
 }
 use hooks;
 
-/// No panic goes on to the program.
-fn guard(name: &str, call: impl FnOnce() -> u32) -> u32 {
-    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|_| {
-        let said = catch_unwind(AssertUnwindSafe(|| {
-            let detail = format!("the wrapper failed in `{name}`: what followed may not have been checked");
-            crate::process::gap(Gap::Call, detail);
-        }));
-        drop(said);
-        Code::UNKNOWN.0
-    })
-}
-
 /// Says what a call meant, if the driver did it.
 fn done(code: u32, what: impl FnOnce(&mut Gpu)) -> u32 {
     if code == 0 && !super::given_up() {
@@ -113,7 +99,18 @@ fn done(code: u32, what: impl FnOnce(&mut Gpu)) -> u32 {
     code
 }
 
-/// The same for a call that is not followed.
+/// What a call meant to a stream, unless it made a node of a graph.
+fn in_order(code: u32, cx: Cx, stream: u64, what: impl FnOnce(&mut Gpu, Stream)) -> u32 {
+    let handle = cx.handle(stream);
+    done(code, |gpu| {
+        if !super::driver::is_capturing(handle) {
+            let stream = gpu.stream(handle);
+            what(gpu, stream);
+        }
+    })
+}
+
+/// Says that a call is not followed.
 fn skipped(code: u32, cx: Cx) -> u32 {
     done(code, |gpu| gpu.watch.gap(Gap::Call, format!("`{}` is not followed", cx.call)))
 }

@@ -4,6 +4,7 @@ use std::ffi::{c_char, c_void};
 
 use super::{done, hooks};
 use crate::api::{get, put, text};
+use crate::code::given_back;
 use crate::gpu::load::Kind;
 use crate::gpu::{Gpu, given_up};
 use crate::process::watching;
@@ -22,10 +23,7 @@ fn load(
         instrumented(gpu)
     });
     match loaded.flatten() {
-        Some(handle) => match put(to, handle) {
-            Ok(()) => 0,
-            Err(code) => code.0,
-        },
+        Some(handle) => given_back(put(to, handle)),
         None => original(),
     }
 }

@@ -4,10 +4,9 @@ use std::ffi::c_void;
 
 use ptxrace::engine::Moment;
 
-use super::{Cx, done, hooks};
+use super::{Cx, done, hooks, in_order};
 use crate::api::get;
-use crate::gpu::{Gpu, REACHED};
-use crate::watch::Stream;
+use crate::gpu::REACHED;
 
 /// A function of the host that a stream calls.
 type HostFunction = Option<extern "C" fn(*mut c_void)>;
@@ -66,17 +65,6 @@ fn waited(code: u32, cx: Cx, stream: u64) -> u32 {
     done(code, |gpu| {
         let stream = cx.watched(gpu, stream);
         gpu.watch.synchronize(stream);
-    })
-}
-
-/// What a call means to a stream, unless it makes a node of a graph.
-fn in_order(code: u32, cx: Cx, stream: u64, what: impl FnOnce(&mut Gpu, Stream)) -> u32 {
-    let handle = cx.handle(stream);
-    done(code, |gpu| {
-        if !crate::gpu::driver::is_capturing(handle) {
-            let stream = gpu.stream(handle, false);
-            what(gpu, stream);
-        }
     })
 }
 
