@@ -2,7 +2,8 @@
 
 use super::encode::{count_lanes, lanes};
 use super::{
-    BY_LANES, HAS_A, HAS_READ, HAS_TICKETS, HAS_WRITTEN, LANES, LAP, MAX_UNITS, Payload, UNITS_SHIFT, Unit,
+    BY_LANES, FORMS_SHIFT, HAS_A, HAS_READ, HAS_TICKETS, HAS_WRITTEN, LANES, LAP, MAX_UNITS, NARROW,
+    PACKED_UNITS, Payload, UNITS_SHIFT, Unit,
 };
 
 /// One record.
@@ -113,9 +114,17 @@ impl<'u> Record<'u> {
     }
 
     fn value_units(&self) -> usize {
-        if self.by_lanes() {
-            return self.lane_count() * self.lane_units();
+        let forms = self.forms();
+        match (self.by_lanes(), forms) {
+            (false, 0) => self.values_logged(),
+            (true, 0) => self.lane_count() * self.lane_units(),
+            // Values of lanes that are not there, or in two forms at once.
+            _ if self.by_lanes() || self.mask() != u32::MAX || forms & forms >> 1 & 0x15 != 0 => MAX_UNITS,
+            _ => self.values_logged() + packed_units(forms),
         }
+    }
+
+    fn values_logged(&self) -> usize {
         usize::from(self.has(HAS_A)) + usize::from(self.has(HAS_READ)) + usize::from(self.has(HAS_WRITTEN))
     }
 
@@ -123,10 +132,51 @@ impl<'u> Record<'u> {
         self.has(BY_LANES)
     }
 
-    fn compact(&self, index: usize, rank: usize) -> u64 {
-        let unit = self.unit(self.values_at() + index);
-        let stride = i64::from(unit.hi as u32 as i32);
-        unit.lo.wrapping_add((rank as u64).wrapping_mul(stride.cast_unsigned()))
+    /// The forms of the values, two bits each.
+    fn forms(&self) -> u64 {
+        self.header.hi >> FORMS_SHIFT & 0x3f
+    }
+
+    /// The value of a rank, of a record that is not by lanes.
+    fn value(&self, which: Which, rank: usize) -> u64 {
+        let unit = self.unit(self.values_at() + self.index(which));
+        let forms = self.forms();
+        match forms >> which as u32 & 3 {
+            0 => {
+                let stride = i64::from(unit.hi as u32 as i32);
+                unit.lo.wrapping_add((rank as u64).wrapping_mul(stride.cast_unsigned()))
+            }
+            NARROW => {
+                let four = self.unit(self.packed_at(which) + rank / 4);
+                let pair = if rank & 2 == 0 { four.lo } else { four.hi };
+                let half = pair >> (rank as u32 % 2 * 32) as u64 & u64::from(u32::MAX);
+                let high = unit.lo & !u64::from(u32::MAX);
+                high | if rank & 3 == 3 { half & !(1 << 31) | top(unit, rank) << 31 } else { half }
+            }
+            _ => {
+                let two = self.unit(self.packed_at(which) + rank / 2);
+                if rank & 1 == 0 { two.lo } else { two.hi & !LAP | top(unit, rank) << 63 }
+            }
+        }
+    }
+
+    /// Which of the values logged it is.
+    fn index(&self, which: Which) -> usize {
+        match which {
+            Which::A => 0,
+            Which::Read => usize::from(self.has(HAS_A)),
+            Which::Written => usize::from(self.has(HAS_A)) + usize::from(self.has(HAS_READ)),
+        }
+    }
+
+    /// Where its packed values begin.
+    fn packed_at(&self, which: Which) -> usize {
+        let before = self.forms() & ((1 << which as u32) - 1);
+        self.values_at() + self.values_logged() + packed_units(before)
+    }
+
+    fn is_packed(&self, which: Which) -> bool {
+        self.forms() >> which as u32 & 3 != 0
     }
 
     fn lane_unit(&self, rank: usize, second: usize) -> Unit {
@@ -146,7 +196,7 @@ impl<'u> Record<'u> {
 
     /// First value and stride of `a` by rank, if the record is compact.
     pub fn a_progression(&self) -> Option<(u64, i64)> {
-        if self.by_lanes() || !self.has(HAS_A) {
+        if self.by_lanes() || !self.has(HAS_A) || self.is_packed(Which::A) {
             return None;
         }
         let unit = self.unit(self.values_at());
@@ -174,6 +224,8 @@ impl<'u> Record<'u> {
             for (a, units) in all.iter_mut().zip(values.chunks_exact(self.lane_units())) {
                 *a = units.first().map_or(0, |unit| unit.hi & !LAP);
             }
+        } else if self.is_packed(Which::A) {
+            self.unpack_a(&mut all);
         } else {
             let (first, stride) = self.a_progression().unwrap_or_default();
             for (rank, a) in all.iter_mut().enumerate().take(lanes) {
@@ -183,9 +235,30 @@ impl<'u> Record<'u> {
         (all, lanes)
     }
 
+    /// `a` of all lanes, packed.
+    fn unpack_a(&self, all: &mut [u64; LANES]) {
+        let unit = self.unit(self.values_at());
+        let packed = self.units.get(self.packed_at(Which::A)..).unwrap_or(&[]);
+        if self.forms() & 3 == NARROW {
+            let (high, low) = (unit.lo & !u64::from(u32::MAX), u64::from(u32::MAX));
+            for (lanes, four) in all.as_chunks_mut::<4>().0.iter_mut().zip(packed) {
+                *lanes = [four.lo & low, four.lo >> 32, four.hi & low, four.hi >> 32 & !(1 << 31)];
+                lanes.iter_mut().for_each(|lane| *lane |= high);
+            }
+            for rank in (3..LANES).step_by(4) {
+                all[rank] |= top(unit, rank) << 31;
+            }
+        } else {
+            // An address has 63 bits.
+            for (lanes, two) in all.as_chunks_mut::<2>().0.iter_mut().zip(packed) {
+                *lanes = [two.lo, two.hi & !LAP];
+            }
+        }
+    }
+
     /// `a` of the active lane with this rank.
     pub fn a(&self, rank: usize) -> u64 {
-        if self.by_lanes() { self.lane_unit(rank, 0).hi & !LAP } else { self.compact(0, rank) }
+        if self.by_lanes() { self.lane_unit(rank, 0).hi & !LAP } else { self.value(Which::A, rank) }
     }
 
     /// The value read by the lane with this rank.
@@ -193,17 +266,13 @@ impl<'u> Record<'u> {
         if !self.has(HAS_READ) {
             return None;
         }
-        Some(if self.by_lanes() {
-            self.lane_unit(rank, 0).lo
-        } else {
-            self.compact(usize::from(self.has(HAS_A)), rank)
-        })
+        Some(if self.by_lanes() { self.lane_unit(rank, 0).lo } else { self.value(Which::Read, rank) })
     }
 
     /// The value that all lanes write, if that is easy to tell.
     pub fn one_value(&self) -> Option<u64> {
         let one = self.mask().is_power_of_two();
-        if !self.has(HAS_WRITTEN) || (self.by_lanes() && !one) {
+        if !self.has(HAS_WRITTEN) || self.is_packed(Which::Written) || (self.by_lanes() && !one) {
             return None;
         }
         let value = self.written(0);
@@ -218,9 +287,27 @@ impl<'u> Record<'u> {
         Some(if self.by_lanes() {
             self.lane_unit(rank, usize::from(self.has(HAS_READ))).lo
         } else {
-            self.compact(usize::from(self.has(HAS_A)) + usize::from(self.has(HAS_READ)), rank)
+            self.value(Which::Written, rank)
         })
     }
+}
+
+/// A value of a record, by the place of its form.
+#[derive(Clone, Copy, Debug)]
+enum Which {
+    A = 0,
+    Read = 2,
+    Written = 4,
+}
+
+/// Units of packed values in these forms.
+fn packed_units(forms: u64) -> usize {
+    PACKED_UNITS * ((forms & 3) + (forms >> 2 & 3) + (forms >> 4 & 3)) as usize
+}
+
+/// The bit of a packed value that stands in the value's own unit.
+fn top(unit: Unit, rank: usize) -> u64 {
+    unit.hi >> (31 + rank) & 1
 }
 
 /// First value and stride of addresses that lie so many units apart.
@@ -261,6 +348,9 @@ mod tests {
             (any::<u64>(), -64i64..64).prop_map(|(base, stride)| {
                 std::array::from_fn(|lane| base.wrapping_add((lane as i64 * stride) as u64) & !LAP)
             }),
+            (any::<u64>(), proptest::array::uniform32(any::<u32>())).prop_map(|(high, low)| {
+                low.map(|low| (high & !u64::from(u32::MAX) | u64::from(low)) & !LAP)
+            }),
             proptest::array::uniform32(any::<u64>())
                 .prop_map(|values: [u64; LANES]| values.map(|v| v & !LAP)),
         ]
@@ -269,13 +359,15 @@ mod tests {
     proptest! {
         #[test]
         fn what_was_encoded_is_decoded(
-            site: u32, mask in 1u32.., block: u32, warp in 0u8..32, bits in 0u8..16,
-            a in lanes_strategy(), read in lanes_strategy(), written in lanes_strategy(),
+            site: u32, mask in prop_oneof![Just(u32::MAX), 1u32..], block: u32, warp in 0u8..32, bits in 0u8..16,
+            a in lanes_strategy(), read in lanes_strategy(), written in lanes_strategy(), top in any::<u32>(),
             tickets in (0u64..1 << 60, 0u64..1 << 60),
         ) {
             let payload = Payload {
                 a: bits & 1 != 0, read: bits & 2 != 0, written: bits & 4 != 0, tickets: bits & 8 != 0,
             };
+            // A value has all 64 bits.
+            let written: Lanes = std::array::from_fn(|lane| written[lane] | u64::from(top >> lane & 1) << 63);
             let mut units = Vec::new();
             Encoder { site, mask, block, warp, payload, tickets, a: &a, read: &read, written: &written }
                 .encode(&mut units);
@@ -283,6 +375,9 @@ mod tests {
             units.iter_mut().for_each(|unit| unit.hi |= LAP);
             let record = decode(&units).unwrap().unwrap();
             prop_assert_eq!(record.units().len(), units.len());
+            if payload.written && (1..LANES).any(|lane| mask >> lane & 1 != 0 && written[lane] != written[0]) && mask & 1 != 0 {
+                prop_assert_eq!(record.one_value(), None);
+            }
             prop_assert_eq!((record.site(), record.mask(), record.block(), record.warp()), (site, mask, block, warp));
             prop_assert_eq!(record.tickets(), payload.tickets.then_some(tickets));
             let (all, lanes) = record.all_a();

@@ -1,6 +1,6 @@
 //! Writing records, as the emulator does natively and device code does in PTX.
 
-use super::{BY_LANES, LANES, Payload, UNITS_SHIFT, Unit};
+use super::{BY_LANES, FORMS_SHIFT, LANES, LAP, NARROW, Payload, UNITS_SHIFT, Unit, WIDE};
 
 /// One value per lane; only those of active lanes count.
 pub type Lanes = [u64; LANES];
@@ -39,9 +39,10 @@ impl Encoder<'_> {
         if self.payload.tickets {
             out.push(Unit { lo: self.tickets.0, hi: self.tickets.1 });
         }
-        let compact = self.compact(out);
         let mut flags = self.payload.flags();
-        if !compact {
+        if self.mask == u32::MAX {
+            flags |= self.by_value(out) << FORMS_SHIFT;
+        } else if !self.compact(out) {
             out.truncate(start + 1 + usize::from(self.payload.tickets));
             self.by_lanes(out);
             flags |= BY_LANES;
@@ -53,14 +54,43 @@ impl Encoder<'_> {
         }
     }
 
+    /// The values that are logged, each with the place of its form.
+    fn values(&self) -> impl Iterator<Item = (u32, &Lanes)> {
+        let Payload { a, read, written, .. } = self.payload;
+        let values = [(a, 0, self.a), (read, 2, self.read), (written, 4, self.written)];
+        values.into_iter().filter(|(logged, ..)| *logged).map(|(_, at, values)| (at, values))
+    }
+
     fn compact(&self, out: &mut Vec<Unit>) -> bool {
-        let parts =
-            [(self.payload.a, self.a), (self.payload.read, self.read), (self.payload.written, self.written)];
-        for (_, values) in parts.iter().filter(|(logged, _)| *logged) {
+        for (_, values) in self.values() {
             let Some((first, stride)) = progression(self.mask, values) else { return false };
             out.push(Unit { lo: first, hi: u64::from(stride.cast_unsigned()) });
         }
         true
+    }
+
+    /// Each value of a whole warp in the form that fits; gives the forms.
+    fn by_value(&self, out: &mut Vec<Unit>) -> u64 {
+        let mut forms = 0;
+        for (at, values) in self.values() {
+            if let Some((first, stride)) = progression(self.mask, values) {
+                out.push(Unit { lo: first, hi: u64::from(stride.cast_unsigned()) });
+                continue;
+            }
+            let form = if values.iter().all(|value| value >> 32 == values[0] >> 32) { NARROW } else { WIDE };
+            let top = if form == NARROW { 31 } else { 63 };
+            let tops = (1..LANES).fold(0, |tops, lane| tops | (values[lane] >> top & 1) << (lane - 1));
+            out.push(Unit { lo: values[0], hi: tops << 32 });
+            forms |= form << at;
+        }
+        for (at, values) in self.values() {
+            match forms >> at & 3 {
+                NARROW => out.extend(values.as_chunks::<4>().0.iter().map(narrow)),
+                WIDE => out.extend(values.as_chunks::<2>().0.iter().map(|[lo, hi]| wide(*lo, *hi))),
+                _ => {}
+            }
+        }
+        forms
     }
 
     fn by_lanes(&self, out: &mut Vec<Unit>) {
@@ -74,6 +104,16 @@ impl Encoder<'_> {
             }
         }
     }
+}
+
+/// The lower halves of four values.
+fn narrow(lanes: &[u64; 4]) -> Unit {
+    let pair = |lo: u64, hi: u64| lo & u64::from(u32::MAX) | hi << 32;
+    wide(pair(lanes[0], lanes[1]), pair(lanes[2], lanes[3]))
+}
+
+fn wide(lo: u64, hi: u64) -> Unit {
+    Unit { lo, hi: hi & !LAP }
 }
 
 /// First value and stride, if the active lanes' values are such a progression by rank.

@@ -10,17 +10,22 @@
 //!                  hi: block (0..32) | warp of the block (32..40) | flags (40..48) | units of the record (48..56)
 //! [tickets]        lo: ticket before the operation     hi: ticket after it
 //!                  (before a wait for an mbarrier: the last one that any operation drew)
-//! then, compact    one unit for each of `a`, `read`, `written` that the site logs:
-//!                  lo: value of the first lane         hi: stride as i32 (0..32); lane value = first + rank * stride
+//! then, for each of `a`, `read`, `written` that the site logs, in this order
+//!                  lo: value of the first lane         hi: stride as i32 (0..32) | top bits (32..63)
+//! [packed values]  for each of them that is no progression, in the same order, by its form in the header:
+//!                  narrow: 8 units with the lower halves of four lanes each; all share the upper half of the first
+//!                  wide: 16 units with two lanes each
 //! or, by lanes     for each active lane in order:
 //!                  lo: `read`, else `written`          hi: `a` (63 bits)
 //!                  and, if the site logs both values, a second unit
 //!                  lo: `written`                       hi: 0
 //! ```
 //!
-//! `rank` counts the active lanes below. A record is compact if every value it holds is exactly first + rank * stride
-//! with a stride that fits 32 bits (arithmetic wraps at 64 bits); the writer checks, so that both backends encode the
-//! same execution to the same bytes. `by lanes` is used as soon as one value does not fit.
+//! `rank` counts the active lanes below. A value is *compact* if it is exactly first + rank * stride in each lane, with a
+//! stride that fits 32 bits (arithmetic wraps at 64 bits); the writer checks, so that both backends encode the same execution to
+//! the same bytes. Where some value is not, the record of a whole warp packs that value, *narrow* if it can, else *wide*; that of
+//! some lanes goes by lanes altogether. What the lap bit displaces in packed values, the top bits of the last lane of each unit,
+//! stands in the value's own unit: bit 32 + l - 1 is the top bit (of the packed part) of lane l, for all lanes but lane 0.
 //!
 //! `a` is an address with its space tag (see `Tagged`), a barrier's `id | count << 8` (count 0 is the whole block) or a
 //! warp mask. `read` is the value a strong read or an atomic saw; `written` the value a store or an atomic left there.
@@ -65,10 +70,18 @@ pub const HAS_READ: u64 = 1 << 41;
 pub const HAS_WRITTEN: u64 = 1 << 42;
 /// Header flag: there is a unit with tickets.
 pub const HAS_TICKETS: u64 = 1 << 43;
-/// Header flag: values stand lane by lane, not compact.
+/// Header flag: values stand lane by lane.
 pub const BY_LANES: u64 = 1 << 44;
 /// Where the number of units stands in the header's `hi`.
 pub const UNITS_SHIFT: u32 = 48;
+/// Where the forms of `a`, `read` and `written` stand in the header's `hi`, two bits each: 0 is compact.
+pub const FORMS_SHIFT: u32 = 56;
+/// The form of packed values that share their upper half.
+pub const NARROW: u64 = 1;
+/// The form of packed values that do not.
+pub const WIDE: u64 = 2;
+/// Units of packed values, for each step of the form.
+pub const PACKED_UNITS: usize = 8;
 
 /// What the records of a site hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -6,7 +6,10 @@ use crate::abi::control::{
     COUNTER_STRIDE, OFFSET_DATA, OFFSET_DROPPED_RECORDS, OFFSET_DROPPED_UNITS, OFFSET_RING_MASK,
     OFFSET_TAILS, OFFSET_TICKETS,
 };
-use crate::abi::{BY_LANES, HAS_A, HAS_READ, HAS_TICKETS, HAS_WRITTEN, LAP, Payload};
+use crate::abi::{
+    BY_LANES, FORMS_SHIFT, HAS_A, HAS_READ, HAS_TICKETS, HAS_WRITTEN, LAP, NARROW, PACKED_UNITS, Payload,
+    WIDE,
+};
 
 const CONTROL: &str = include_str!("runtime/control.ptx");
 const TICKET: &str = include_str!("runtime/ticket.ptx");
@@ -22,6 +25,11 @@ const PROGRESSION: &str = include_str!("runtime/progression.ptx");
 const AGREE: &str = include_str!("runtime/agree.ptx");
 const AFTER: &str = include_str!("runtime/after.ptx");
 const UNITS: &str = include_str!("runtime/units.ptx");
+const PACKED: &str = include_str!("runtime/packed.ptx");
+const PACKED_FORM: &str = include_str!("runtime/packed_form.ptx");
+const PACKED_SIZED: &str = include_str!("runtime/packed_sized.ptx");
+const PACKED_PUT: &str = include_str!("runtime/packed_put.ptx");
+const PACKED_NEXT: &str = include_str!("runtime/packed_next.ptx");
 const PLACE: &str = include_str!("runtime/place.ptx");
 const RESERVE: &str = include_str!("runtime/reserve.ptx");
 const SHARE: &str = include_str!("runtime/share.ptx");
@@ -127,7 +135,10 @@ fn name(payload: Payload) -> String {
 /// The function that logs a record of this payload.
 fn function(payload: Payload) -> String {
     let values = [("a", payload.a), ("read", payload.read), ("written", payload.written)];
-    let values: Vec<_> = values.iter().filter(|(_, logged)| *logged).map(|(name, _)| *name).collect();
+    // With the places of their forms.
+    let forms = values.iter().zip((FORMS_SHIFT - 32..).step_by(2)).filter(|((_, logged), _)| *logged);
+    let forms: Vec<_> = forms.map(|((name, _), place)| (*name, place)).collect();
+    let values: Vec<_> = forms.iter().map(|(name, _)| *name).collect();
     let parameters: Vec<_> = values.iter().copied().chain(payload.tickets.then_some("before")).collect();
     let head = 1 + usize::from(payload.tickets);
     let per_lane = if values.is_empty() { 0 } else { 1 + usize::from(payload.read && payload.written) };
@@ -140,6 +151,7 @@ fn function(payload: Payload) -> String {
     text.push_str(REGISTERS);
     for parameter in &parameters {
         text.push_str(&format!("\t.reg .b64 %{parameter}, %{parameter}_first, %{parameter}_stride;\n"));
+        text.push_str(&format!("\t.reg .pred %{parameter}_fit, %{parameter}_narrow;\n"));
         text.push_str(&format!("\tld.param.b64 %{parameter}, [__ptxrace_{parameter}];\n"));
     }
     text.push_str(GROUP);
@@ -161,6 +173,15 @@ fn function(payload: Payload) -> String {
         text.push_str(AFTER);
     }
     text.push_str(UNITS);
+    if !values.is_empty() {
+        text.push_str(PACKED);
+        for (value, place) in &forms {
+            let form = |form: u64| (form << place).to_string();
+            let text_of = PACKED_FORM.replace("$NARROW", &form(NARROW)).replace("$WIDE", &form(WIDE));
+            text.push_str(&text_of.replace("$V", value));
+        }
+        text.push_str(PACKED_SIZED);
+    }
     text.push_str(PLACE);
     text.push_str("\tmov.b64 %count, 1;\n");
     text.push_str(LEADER_ONLY);
@@ -179,6 +200,11 @@ fn function(payload: Payload) -> String {
     text.push_str(PUT);
     text.push_str(NEXT);
     if !values.is_empty() {
+        text.push_str(PACKED_OR_DONE);
+        for value in &values {
+            text.push_str(&[PACKED_PUT, PUT, PACKED_NEXT].concat().replace("$V", value));
+        }
+        text.push_str(PACKED_DONE);
         let lo = match (payload.read, payload.written) {
             (true, _) => "%read",
             (false, true) => "%written",
@@ -196,9 +222,15 @@ fn function(payload: Payload) -> String {
     text.replace("$HEAD", &head.to_string())
         .replace("$COMPACT", &(head + values.len()).to_string())
         .replace("$PER_LANE", &per_lane.to_string())
+        .replace("2*$PACKED", &(2 * PACKED_UNITS).to_string())
+        .replace("$PACKED", &PACKED_UNITS.to_string())
         .replace("$FLAGS_BY_LANES", &(flags | BY_LANES >> 32).to_string())
         .replace("$FLAGS", &flags.to_string())
 }
+
+/// Whether anything is packed.
+const PACKED_OR_DONE: &str = "\tsetp.eq.s32 %p, %forms, 0;\n\t@%p bra __ptxrace_lanes;\n";
+const PACKED_DONE: &str = "\tbra __ptxrace_done;\n__ptxrace_lanes:\n";
 
 /// Only the leader reserves.
 const LEADER_ONLY: &str = "\tmov.b64 %base, 0;\n\t@!%lead bra __ptxrace_reserved;\n";
