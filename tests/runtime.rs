@@ -10,7 +10,7 @@ use ptxrace::abi::{LAP, Record, Unit, decode};
 use ptxrace::backend::emu::Emulator;
 use ptxrace::backend::plan::{Arg, Buffer, ElementType, Launch, Plan};
 use ptxrace::backend::{Backend, LaunchEnd, LaunchInfo, Outcome, Program, RunOptions, Sink};
-use ptxrace::instrument::{CallMode, SiteTable, instrument};
+use ptxrace::instrument::{CallMode, SiteId, SiteTable, bundle, instrument};
 use ptxrace::ptx::parse;
 use ptxrace::span::SourceFile;
 
@@ -103,10 +103,21 @@ struct Instrumented {
     contents: Vec<Vec<u8>>,
 }
 
-fn run_instrumented(text: &str, plan: &Plan, seed: u64, capacity: u64, drop: bool) -> Instrumented {
+/// Each site for itself.
+fn single(text: &str) -> SiteTable {
+    SiteTable::new(&parse(text).module).without_bundles()
+}
+
+fn run_instrumented(
+    text: &str,
+    sites: &SiteTable,
+    plan: &Plan,
+    seed: u64,
+    capacity: u64,
+    drop: bool,
+) -> Instrumented {
     let parsed = parse(text);
-    let sites = SiteTable::new(&parsed.module);
-    let out = instrument(text, &parsed.module, &sites, CallMode::Local).unwrap();
+    let out = instrument(text, &parsed.module, sites, CallMode::Local).unwrap();
     let text = out.text + SETUP;
     let mut plan = plan.clone();
     let first = plan.buffers.len();
@@ -142,8 +153,19 @@ fn run_instrumented(text: &str, plan: &Plan, seed: u64, capacity: u64, drop: boo
         while let Some(record) = decode(&units[at..]).unwrap() {
             assert_eq!(ring_of(record.block(), RINGS - 1), ring as u32);
             at += record.units().len();
-            add(&mut threads, record);
             records += 1;
+            if !record.is_bundle() {
+                add(&mut threads, record);
+                continue;
+            }
+            let leader = sites.get(SiteId(record.site())).unwrap();
+            let mut members = Vec::new();
+            bundle::expand(&record, leader.bundling.members(), &mut members);
+            let mut at = 0;
+            while let Some(record) = decode(&members[at..]).unwrap() {
+                at += record.units().len();
+                add(&mut threads, record);
+            }
         }
     }
     let dropped = word(0, 32);
@@ -170,7 +192,7 @@ fn the_runtime_logs_what_the_emulator_logs() {
     for seed in 0..8 {
         let (native, units) = run(EVERYTHING, Some(&sites), &plan, seed);
         let expected = threads(&units);
-        let got = run_instrumented(EVERYTHING, &plan, seed, 1 << 14, false);
+        let got = run_instrumented(EVERYTHING, &single(EVERYTHING), &plan, seed, 1 << 14, false);
         assert_eq!(got.dropped, 0);
         assert_eq!(expected.len(), got.threads.len());
         for (thread, steps) in &expected {
@@ -185,13 +207,44 @@ fn the_runtime_logs_what_the_emulator_logs() {
     }
 }
 
+/// A tile loop as compilers unroll it: scattered, strided and equal addresses, a guard, two spaces.
+const UNROLLED: &str = include_str!("runtime/unrolled.ptx");
+
+#[test]
+fn a_bundle_logs_what_its_members_would() {
+    let plan = Plan {
+        buffers: vec![buffer("in", 1 << 16)],
+        launches: vec![launch("k", [2, 1, 1], [48, 1, 1], vec![Arg::Buffer(0)])],
+    };
+    let parsed = parse(UNROLLED);
+    assert_eq!(parsed.errors, []);
+    let sites = SiteTable::new(&parsed.module);
+    let bundled =
+        sites.sites().iter().map(|site| site.bundling.members().len()).filter(|members| *members > 0);
+    assert_eq!(bundled.collect::<Vec<_>>(), [8, 4, 4, 3, 2]);
+    let sorted = |threads: &Threads| {
+        let mut threads = threads.clone();
+        threads.values_mut().for_each(|steps| steps.sort());
+        threads
+    };
+    for seed in 0..8 {
+        let (_, units) = run(UNROLLED, Some(&sites), &plan, seed);
+        let single = run_instrumented(UNROLLED, &single(UNROLLED), &plan, seed, 1 << 14, false);
+        let bundled = run_instrumented(UNROLLED, &sites, &plan, seed, 1 << 14, false);
+        assert_eq!(threads(&units), single.threads);
+        assert_eq!(sorted(&single.threads), sorted(&bundled.threads));
+        assert!(bundled.records < single.records);
+    }
+}
+
 #[test]
 fn what_does_not_fit_is_dropped_whole() {
     let plan = everything();
-    let all = run_instrumented(EVERYTHING, &plan, 1, 1 << 14, true);
+    let sites = single(EVERYTHING);
+    let all = run_instrumented(EVERYTHING, &sites, &plan, 1, 1 << 14, true);
     assert_eq!(all.dropped, 0);
     for seed in 0..5 {
-        let some = run_instrumented(EVERYTHING, &plan, seed, 256, true);
+        let some = run_instrumented(EVERYTHING, &sites, &plan, seed, 256, true);
         assert!(some.dropped > 0);
         assert!(some.records > 0);
     }

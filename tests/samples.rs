@@ -1,18 +1,18 @@
 //! The sample programs and the cases: each runs on the emulator and is compared with what its `[expect]` table says.
 //!
 //! Trials are named `FAMILY/PROGRAM`: `verdict`, `schedules` (several seeds), `modes` (the instrumented text gives the
-//! records of a native run), `report` and `formats` (whole texts, compared with blessed files), `schemas` (what other programs read fits its schema). After an intended change
+//! records of a native run, and in bundles the same findings), `report` and `formats` (whole texts, compared with blessed files), `schemas` (what other programs read fits its schema). After an intended change
 //! `PTXRACE_BLESS=1 cargo test --release --test samples` rewrites those; review them as any other change.
 
 mod common;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::LazyLock;
 
-use common::{Recorded, blessed, name, programs, record, records, root, within};
+use common::{Recorded, blessed, judge, name, programs, record, record_single, records, root, within};
 use jsonschema::Validator;
 use libtest_mimic::{Arguments, Failed, Trial};
 use ptxrace::abi::{Unit, decode};
@@ -21,6 +21,7 @@ use ptxrace::backend::{RunOptions, Stop, WarpPosition};
 use ptxrace::diag::Severity;
 use ptxrace::explain::{Explained, rules};
 use ptxrace::finding::Rule;
+use ptxrace::instrument::{SiteId, bundle};
 use ptxrace::report::{Report, Silent, Verdict};
 use ptxrace::session::{self, Choice, Linked, Request};
 use serde::Deserialize;
@@ -217,6 +218,33 @@ fn schedules(launch: &Path, expect: &Expect, sort: Sort) -> Result<(), Failed> {
     Ok(())
 }
 
+/// The records of each warp, in any order, with those of its members for one of a bundle.
+fn unbundled(run: &Recorded) -> BTreeMap<(usize, u32, u8), Vec<Vec<Unit>>> {
+    let each = |units: &[Unit]| {
+        let record = decode(units).expect("a record").expect("a record");
+        if !record.is_bundle() {
+            return vec![units.to_vec()];
+        }
+        let leader = run.sites.get(SiteId(record.site())).expect("its site");
+        let mut members = Vec::new();
+        bundle::expand(&record, leader.bundling.members(), &mut members);
+        records(&members).into_iter().map(<[Unit]>::to_vec).collect()
+    };
+    let of_warp = |warp: Vec<&[Unit]>| {
+        let mut all: Vec<_> = warp.into_iter().flat_map(each).collect();
+        all.sort_by_key(|units| units.iter().map(|unit| (unit.lo, unit.hi)).collect::<Vec<_>>());
+        all
+    };
+    by_warp(run).into_iter().map(|(warp, all)| (warp, of_warp(all))).collect()
+}
+
+/// What the engine finds, as far as the order in which loads of a thread come has no say in it.
+fn found(run: &Recorded) -> BTreeSet<String> {
+    let report = judge(&run.sites, &run.plan, &run.capture.launches);
+    let findings = report.findings.iter();
+    findings.map(|finding| format!("{:?} {:?} {:?}", finding.rule, finding.severity, finding.kind)).collect()
+}
+
 /// The records of each warp of each launch, in its order.
 fn by_warp(run: &Recorded) -> BTreeMap<(usize, u32, u8), Vec<&[Unit]>> {
     let mut warps: BTreeMap<_, Vec<_>> = BTreeMap::new();
@@ -233,7 +261,7 @@ fn modes(launch: &Path) -> Result<(), Failed> {
     for seed in 0..2 {
         let options = RunOptions { seed, ..RunOptions::default() };
         let native = record(launch, &mut Emulator::new(), &options)?;
-        let instrumented = record(launch, &mut Emulator::instrumented(), &options)?;
+        let instrumented = record_single(launch, &mut Emulator::instrumented(), &options)?;
         // Programs that deadlock do so in both modes, at the same place; only its span is of another text.
         let stop = |run: &Recorded| match &run.outcome.stop {
             None => "end".to_owned(),
@@ -271,6 +299,15 @@ fn modes(launch: &Path) -> Result<(), Failed> {
         }
         if native.outcome.buffers != instrumented.outcome.buffers {
             return Err(format!("seed {seed}: the buffers differ").into());
+        }
+        let bundled = record(launch, &mut Emulator::instrumented(), &options)?;
+        let has_stopped = native.outcome.stop.is_some();
+        if !has_stopped && unbundled(&native) != unbundled(&bundled) {
+            return Err(format!("seed {seed}: bundles do not stand for what their members log").into());
+        }
+        let (a, b) = (found(&native), found(&bundled));
+        if a != b {
+            return Err(format!("seed {seed}: found {a:?}, in bundles {b:?}").into());
         }
     }
     Ok(())

@@ -2,7 +2,7 @@
 
 use super::encode::{count_lanes, lanes};
 use super::{
-    BY_LANES, FORMS_SHIFT, HAS_A, HAS_READ, HAS_TICKETS, HAS_WRITTEN, LANES, LAP, MAX_UNITS, NARROW,
+    BUNDLE, BY_LANES, FORMS_SHIFT, HAS_A, HAS_READ, HAS_TICKETS, HAS_WRITTEN, LANES, LAP, MAX_UNITS, NARROW,
     PACKED_UNITS, Payload, UNITS_SHIFT, Unit,
 };
 
@@ -32,6 +32,12 @@ pub enum DecodeError {
         units: usize,
         /// Units by flags and mask.
         need: usize,
+    },
+    /// It stands for a bundle, and its site leads none.
+    #[error("a record stands for a bundle of site {site}, which leads none")]
+    Bundle {
+        /// The site.
+        site: u32,
     },
 }
 
@@ -83,6 +89,11 @@ impl<'u> Record<'u> {
     /// Warp of the block.
     pub fn warp(&self) -> u8 {
         (self.header.hi >> 32) as u8
+    }
+
+    /// Whether it stands for a bundle.
+    pub fn is_bundle(&self) -> bool {
+        self.has(BUNDLE)
     }
 
     /// What it holds.

@@ -74,6 +74,8 @@ pub const HAS_TICKETS: u64 = 1 << 43;
 pub const BY_LANES: u64 = 1 << 44;
 /// Where the number of units stands in the header's `hi`.
 pub const UNITS_SHIFT: u32 = 48;
+/// Header flag: the record stands for one of each load in its site's bundle (`instrument::bundle`).
+pub const BUNDLE: u64 = 1 << 62;
 /// Where the forms of `a`, `read` and `written` stand in the header's `hi`, two bits each: 0 is compact.
 pub const FORMS_SHIFT: u32 = 56;
 /// The form of packed values that share their upper half.

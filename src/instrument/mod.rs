@@ -14,6 +14,7 @@ mod access;
 mod address;
 mod asynchronous;
 mod atomic;
+pub mod bundle;
 mod code;
 pub mod edit;
 mod error;

@@ -1,6 +1,7 @@
 //! What the passes share: one site, what is known around it, and the edits it makes.
 
 use super::Target;
+use super::bundle::Bundling;
 use super::code::{Code, Temp, line};
 use super::edit::Edits;
 use super::error::{InstrumentError, Result};
@@ -58,7 +59,10 @@ impl<'p, 'a> Pass<'p, 'a> {
 
     /// Writes the record.
     pub(super) fn log(&mut self, code: &mut Code, values: &Values) {
-        let function = self.runtime.log(self.site.payload());
+        let function = match self.site.bundling {
+            Bundling::Leads(_) => self.runtime.log_bundle(),
+            _ => self.runtime.log(self.site.payload()),
+        };
         let all = [values.a, values.read, values.written, values.before];
         code.call(function, self.site.id.0, all.into_iter().flatten());
     }

@@ -111,7 +111,8 @@ pub fn each_name<'a>(block: &Block<'a>, found: &mut impl FnMut(&'a str)) {
     }
 }
 
-fn in_operand<'a>(operand: &Operand<'a>, found: &mut impl FnMut(&'a str)) {
+/// The names in one operand.
+pub(super) fn in_operand<'a>(operand: &Operand<'a>, found: &mut impl FnMut(&'a str)) {
     match operand {
         Operand::Name(name, _) => found(name),
         Operand::Offset(offset, _) => found(offset.0.text),

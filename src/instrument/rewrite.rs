@@ -1,5 +1,6 @@
 //! The walk over a module: at each instruction with a site, the pass for it.
 
+use super::bundle::Bundling;
 use super::code::Code;
 use super::edit::{Edited, Edits};
 use super::error::{InstrumentError, Result};
@@ -126,6 +127,9 @@ impl<'w, 'a> Walk<'w, 'a> {
     }
 
     fn instruction(&mut self, site: &'w Site, instruction: &Instruction<'a>, at: u32) -> Result<()> {
+        if site.bundling == Bundling::Follows {
+            return Ok(());
+        }
         let pass = Pass {
             symbols: &self.symbols,
             target: self.target,

@@ -7,8 +7,8 @@ use crate::abi::control::{
     OFFSET_TAILS, OFFSET_TICKETS,
 };
 use crate::abi::{
-    BY_LANES, FORMS_SHIFT, HAS_A, HAS_READ, HAS_TICKETS, HAS_WRITTEN, LAP, NARROW, PACKED_UNITS, Payload,
-    WIDE,
+    BUNDLE, BY_LANES, FORMS_SHIFT, HAS_A, HAS_READ, HAS_TICKETS, HAS_WRITTEN, LAP, NARROW, PACKED_UNITS,
+    Payload, WIDE,
 };
 
 const CONTROL: &str = include_str!("runtime/control.ptx");
@@ -53,6 +53,7 @@ const END: &str = include_str!("runtime/end.ptx");
 pub(super) struct Runtime {
     /// With the names of the functions that log them.
     payloads: Vec<(Payload, String)>,
+    bundles: bool,
     tickets: bool,
     looks: bool,
 }
@@ -66,6 +67,12 @@ impl Runtime {
             self.payloads.len() - 1
         });
         self.payloads.get(at).map_or("", |(_, name)| name)
+    }
+
+    /// The name of the function that logs a record of a bundle, which is needed then. It takes site and address.
+    pub(super) fn log_bundle(&mut self) -> &'static str {
+        self.bundles = true;
+        "__ptxrace_log_bundle"
     }
 
     /// The name of the function that draws a ticket, which is needed then.
@@ -92,13 +99,18 @@ impl Runtime {
             text.push_str(&TICKET.replace("$NAME", "__ptxrace_last_ticket").replace("$GET", LOOK));
             names.push("__ptxrace_last_ticket".to_owned());
         }
-        if !self.payloads.is_empty() {
+        if self.bundles || !self.payloads.is_empty() {
             text.push_str(&alone());
             names.push("__ptxrace_alone".to_owned());
         }
-        for (payload, name) in &self.payloads {
-            text.push_str(&function(*payload));
-            names.push(name.clone());
+        let payloads = self.payloads.iter().map(|(payload, name)| (*payload, name.clone(), 0));
+        let bundle = self.bundles.then(|| {
+            let payload = Payload { a: true, ..Payload::NONE };
+            (payload, "__ptxrace_log_bundle".to_owned(), BUNDLE)
+        });
+        for (payload, name, flag) in payloads.chain(bundle) {
+            text.push_str(&function(payload, &name, flag));
+            names.push(name);
         }
         if mode == CallMode::Abi && !names.is_empty() {
             // A function whose address is taken is called by the ABI.
@@ -132,8 +144,8 @@ fn name(payload: Payload) -> String {
     }
 }
 
-/// The function that logs a record of this payload.
-fn function(payload: Payload) -> String {
+/// The function of this name that logs a record of this payload, with one more flag in its header.
+fn function(payload: Payload, name: &str, flag: u64) -> String {
     let values = [("a", payload.a), ("read", payload.read), ("written", payload.written)];
     // With the places of their forms.
     let forms = values.iter().zip((FORMS_SHIFT - 32..).step_by(2)).filter(|((_, logged), _)| *logged);
@@ -143,7 +155,7 @@ fn function(payload: Payload) -> String {
     let head = 1 + usize::from(payload.tickets);
     let per_lane = if values.is_empty() { 0 } else { 1 + usize::from(payload.read && payload.written) };
 
-    let mut text = format!(".func {}(.param .b32 __ptxrace_site", name(payload));
+    let mut text = format!(".func {name}(.param .b32 __ptxrace_site");
     for parameter in &parameters {
         text.push_str(&format!(", .param .b64 __ptxrace_{parameter}"));
     }
@@ -218,7 +230,7 @@ fn function(payload: Payload) -> String {
         }
     }
     text.push_str(END);
-    let flags = payload.flags() >> 32;
+    let flags = (payload.flags() | flag) >> 32;
     text.replace("$HEAD", &head.to_string())
         .replace("$COMPACT", &(head + values.len()).to_string())
         .replace("$PER_LANE", &per_lane.to_string())
@@ -253,5 +265,7 @@ fn alone() -> String {
         text.push_str(&[begin.as_str(), PUT, ALONE_NEXT].concat().replace("$V", value));
     }
     text.push_str(END);
+    let counted = HAS_TICKETS | HAS_A | HAS_READ | HAS_WRITTEN;
     text.replace("$TICKETS_FLAG", &(HAS_TICKETS >> 32).to_string())
+        .replace("$COUNTED", &(counted >> 32).to_string())
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::bundle::{Bundler, Bundling, Member};
 use super::reach::each_name;
 use crate::abi::Payload;
 use crate::isa::{
@@ -82,6 +83,8 @@ pub struct Site {
     pub span: Span,
     /// Where its source is, if the module has lines.
     pub loc: Option<Arc<SourceLoc>>,
+    /// Whether one record tells of several like it.
+    pub bundling: Bundling,
 }
 
 impl Site {
@@ -93,7 +96,7 @@ impl Site {
         }
     }
 
-    /// What its records hold.
+    /// What its own records hold.
     pub fn payload(&self) -> Payload {
         match &self.kind {
             SiteKind::Access(access) => {
@@ -187,17 +190,39 @@ impl SiteTable {
                 line: None,
                 loc: None,
                 calls: Calls::default(),
+                bundler: Bundler::default(),
                 opcodes: &mut opcodes,
             };
             let first = walk.table.sites.len();
             walk.function(&module_shared);
-            let name = walk.name;
+            let Walk { name, bundler, .. } = walk;
+            table.bundle(bundler.done);
             let range = first..table.sites.len();
             if !range.is_empty() {
                 table.by_function.entry(name).or_default().push(range);
             }
         }
         table
+    }
+
+    /// The same, where each site logs for itself.
+    pub fn without_bundles(mut self) -> Self {
+        self.sites.iter_mut().for_each(|site| site.bundling = Bundling::Alone);
+        self
+    }
+
+    fn bundle(&mut self, bundles: Vec<Vec<Member>>) {
+        for members in bundles {
+            let at = |member: &Member| member.site.0.wrapping_sub(self.first) as usize;
+            for member in members.iter().skip(1) {
+                if let Some(site) = self.sites.get_mut(at(member)) {
+                    site.bundling = Bundling::Follows;
+                }
+            }
+            if let Some(leader) = members.first().map(at).and_then(|at| self.sites.get_mut(at)) {
+                leader.bundling = Bundling::Leads(members.into());
+            }
+        }
     }
 
     /// The site of this number.
@@ -253,6 +278,7 @@ struct Walk<'w, 'a> {
     /// The same with names, once something has asked for it.
     loc: Option<Arc<SourceLoc>>,
     calls: Calls,
+    bundler: Bundler<'a>,
     /// One text for all uses of an opcode.
     opcodes: &'w mut rustc_hash::FxHashMap<(&'a str, &'a str), Arc<str>>,
 }
@@ -336,6 +362,7 @@ impl<'a> Walk<'_, 'a> {
             }
         }
         self.block(body);
+        self.bundler.close();
         if function.kind == FunctionKind::Entry && is_open(body) {
             let end = body.span.end;
             self.push(SiteKind::Exit, "ret".into(), Span { start: end.saturating_sub(1), end });
@@ -352,7 +379,12 @@ impl<'a> Walk<'_, 'a> {
     fn block(&mut self, block: &Block<'a>) {
         for statement in &block.statements {
             match statement {
-                Statement::Block(inner) => self.block(inner),
+                Statement::Block(inner) => {
+                    self.bundler.close();
+                    self.block(inner);
+                    self.bundler.close();
+                }
+                Statement::Label(_) => self.bundler.close(),
                 Statement::Instruction(instruction) => self.instruction(instruction),
                 Statement::Directive { directive, .. } if directive.name.text == ".loc" => {
                     self.line = self.lines.read(directive);
@@ -368,6 +400,7 @@ impl<'a> Walk<'_, 'a> {
 
     fn instruction(&mut self, instruction: &Instruction<'a>) {
         let classified = isa::classify(instruction);
+        let unlogged = self.table.unlogged.len();
         let kind = match classified.effect {
             Effect::None | Effect::Call => None,
             Effect::Access(access) => match access.space {
@@ -407,15 +440,22 @@ impl<'a> Walk<'_, 'a> {
         }
         if let Some(kind) = kind {
             let opcode = self.opcode(instruction);
+            self.bundler.logged(instruction, SiteId(self.table.end()), &kind);
             self.push(kind, opcode, instruction.span);
             self.index(instruction.span.start);
+        } else {
+            self.bundler.passed(instruction);
+        }
+        if self.table.unlogged.len() > unlogged {
+            self.bundler.close();
         }
     }
 
     fn push(&mut self, kind: SiteKind, opcode: Arc<str>, span: Span) {
         let id = SiteId(self.table.end());
         let (function, loc) = (self.name.clone(), self.loc());
-        self.table.sites.push(Site { id, kind, function, opcode, span, loc });
+        let bundling = Bundling::Alone;
+        self.table.sites.push(Site { id, kind, function, opcode, span, loc, bundling });
     }
 
     fn unlogged(&mut self, instruction: &Instruction<'a>, why: String, orders: bool) {

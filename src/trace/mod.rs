@@ -33,4 +33,4 @@ pub const MAGIC: &[u8; 8] = b"ptxrace\n";
 
 /// The version of what is written here. A change of `wire`, or of what it is made of, is another version; so is one of the
 /// record layout.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;

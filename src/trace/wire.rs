@@ -83,6 +83,10 @@ pub fn sites_digest(sites: &SiteTable) -> u32 {
         hasher.update(site.opcode.as_bytes());
         hasher.update(&site.span.start.to_le_bytes());
         hasher.update(&site.payload().flags().to_le_bytes());
+        for member in site.bundling.members() {
+            hasher.update(&member.site.0.to_le_bytes());
+            hasher.update(&member.distance.to_le_bytes());
+        }
     }
     hasher.finalize()
 }

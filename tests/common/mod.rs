@@ -126,6 +126,16 @@ pub(crate) fn record(
     record_as(&launch.with_extension("ptx"), &LaunchRequest::default(), backend, options)
 }
 
+/// The same, where each site logs for itself.
+pub(crate) fn record_single(
+    launch: &Path,
+    backend: &mut dyn Backend,
+    options: &RunOptions,
+) -> Result<Recorded, String> {
+    let (ptx, request) = (launch.with_extension("ptx"), LaunchRequest::default());
+    record_with(&ptx, &request, backend, options, SiteTable::without_bundles)
+}
+
 /// Runs a program as it is asked for.
 pub(crate) fn record_as(
     ptx: &Path,
@@ -133,13 +143,23 @@ pub(crate) fn record_as(
     backend: &mut dyn Backend,
     options: &RunOptions,
 ) -> Result<Recorded, String> {
+    record_with(ptx, request, backend, options, |sites| sites)
+}
+
+fn record_with(
+    ptx: &Path,
+    request: &LaunchRequest,
+    backend: &mut dyn Backend,
+    options: &RunOptions,
+    sites: impl FnOnce(SiteTable) -> SiteTable,
+) -> Result<Recorded, String> {
     let say = |errors: Vec<ptxrace::diag::Diagnostic>| {
         errors.into_iter().map(|e| e.message).collect::<Vec<_>>().join("; ")
     };
     let source = read(ptx).map_err(|e| e.message)?;
     let module = parse(&source).map_err(say)?;
     let plan = resolve(&source, &module, request).map_err(say)?.plan;
-    let sites = Arc::new(SiteTable::new(&module));
+    let sites = Arc::new(sites(SiteTable::new(&module)));
     let mut capture = Capture::default();
     let program = Program { source: &source, module: &module, sites: &sites };
     let outcome = backend.run(program, &plan, options, &mut capture).map_err(|e| e.to_string())?;

@@ -7,9 +7,10 @@ use super::block::Blocks;
 use super::cell::{Class, Now};
 use super::line::Pool;
 use super::shadow::{Global, Over, Shared};
-use crate::abi::{Record, Tagged, Unit, decode};
+use crate::abi::{LANES, Record, Tagged, Unit, decode};
 use crate::event::Geometry;
-use crate::instrument::{Site, SiteKind};
+use crate::instrument::bundle::{Member, address};
+use crate::instrument::{Site, SiteKind, SiteTable};
 use crate::isa::{Access, AccessKind, BarrierKind, Marking, Order, Scope};
 
 /// What a site means here.
@@ -18,6 +19,8 @@ pub(super) enum Role {
     Access {
         class: Class,
         bytes: u8,
+        /// The number of the bundle that it leads, if a record says that it stands for one.
+        bundle: u32,
     },
     /// Gives order that need not be known.
     Fence,
@@ -61,14 +64,74 @@ impl Role {
             }
             _ => return Self::Other,
         };
-        Self::Access { class, bytes }
+        Self::Access { class, bytes, bundle: 0 }
+    }
+}
+
+/// Loads that one record stands for.
+#[derive(Clone, Debug)]
+struct Bundle {
+    class: Class,
+    /// Distance and bytes of each.
+    members: Box<[(i64, u8)]>,
+    /// The bytes that they touch where all lanes are at one place: distance and length of each piece.
+    spans: Box<[(i64, u64)]>,
+}
+
+impl Bundle {
+    /// `None` if the members are not all of one class.
+    fn of(members: &[Member], roles: &[Role]) -> Option<Self> {
+        let of = |member: &Member| match roles.get(member.site.0 as usize)? {
+            Role::Access { class, bytes, .. } => Some((*class, (member.distance, *bytes))),
+            _ => None,
+        };
+        let (class, _) = of(members.first()?)?;
+        let all = members.iter().map(|member| of(member).filter(|(other, _)| *other == class));
+        let members: Box<[_]> = all.map(|member| member.map(|(_, place)| place)).collect::<Option<_>>()?;
+        let mut sorted = members.to_vec();
+        sorted.sort_unstable();
+        let mut spans: Vec<(i64, u64)> = Vec::new();
+        for (distance, bytes) in sorted {
+            match spans.last_mut() {
+                Some((from, length)) if distance <= from.saturating_add_unsigned(*length) => {
+                    *length = (*length).max(distance.abs_diff(*from) + u64::from(bytes));
+                }
+                _ => spans.push((distance, bytes.into())),
+            }
+        }
+        Some(Self { class, members, spans: spans.into() })
+    }
+}
+
+/// What all sites mean.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Roles {
+    sites: Vec<Role>,
+    bundles: Vec<Option<Bundle>>,
+}
+
+impl Roles {
+    /// Adds the sites of a module.
+    pub(super) fn add(&mut self, table: &SiteTable) {
+        self.sites.extend(table.sites().iter().map(Role::of));
+        for site in table.sites() {
+            let members = site.bundling.members();
+            if members.is_empty() {
+                continue;
+            }
+            self.bundles.push(Bundle::of(members, &self.sites));
+            let number = self.bundles.len() as u32;
+            if let Some(Role::Access { bundle, .. }) = self.sites.get_mut(site.id.0 as usize) {
+                *bundle = number;
+            }
+        }
     }
 }
 
 /// Checks the records of the blocks that it is given.
 #[derive(Debug)]
 pub(super) struct Checker {
-    roles: Arc<[Role]>,
+    roles: Arc<Roles>,
     geometry: Geometry,
     blocks: Blocks,
     global: Global,
@@ -80,7 +143,7 @@ pub(super) struct Checker {
 }
 
 impl Checker {
-    pub(super) fn new(roles: Arc<[Role]>) -> Self {
+    pub(super) fn new(roles: Arc<Roles>) -> Self {
         Self {
             roles,
             geometry: Geometry::new(1),
@@ -123,8 +186,10 @@ impl Checker {
     pub(super) fn feed(&mut self, mut units: &[Unit]) -> Result<(), Doubt> {
         while let Some(record) = decode(units).map_err(|_| Doubt::Damage)? {
             units = units.get(record.units().len()..).unwrap_or(&[]);
-            match self.roles.get(record.site() as usize) {
-                Some(Role::Access { class, bytes }) => self.access(&record, *class, *bytes)?,
+            match self.roles.sites.get(record.site() as usize) {
+                Some(Role::Access { class, bytes, bundle }) => {
+                    self.access(&record, *class, *bytes, *bundle)?;
+                }
                 Some(role) => self.other(&record, *role)?,
                 None => return Err(Doubt::Damage),
             }
@@ -162,7 +227,7 @@ impl Checker {
     }
 
     #[inline]
-    fn access(&mut self, record: &Record<'_>, class: Class, bytes: u8) -> Result<(), Doubt> {
+    fn access(&mut self, record: &Record<'_>, class: Class, bytes: u8, bundle: u32) -> Result<(), Doubt> {
         let mask = record.mask();
         let block = self.blocks.get(record.block(), self.geometry).ok_or(Doubt::Damage)?;
         let warp = block.warps.get_mut(usize::from(record.warp())).ok_or(Doubt::Damage)?;
@@ -185,10 +250,20 @@ impl Checker {
         }
         let mut memory =
             Memory { now, shared: &mut block.shared, global: &mut self.global, pool: &mut self.pool };
-        match together(record, class, bytes)? {
-            Some((at, bytes, over)) => memory.touch(at, bytes, over),
-            None => apart(record, class, bytes, &mut memory),
+        if record.is_bundle() {
+            let bundle = bundle.checked_sub(1).and_then(|at| self.roles.bundles.get(at as usize));
+            return match bundle.ok_or(Doubt::Damage)? {
+                Some(bundle) => all_of(record, bundle, &mut memory),
+                None => Err(Doubt::Instruction),
+            };
         }
+        if let Some((first, stride)) = record.a_steps()
+            && let Some((at, bytes, over)) = together(mask, first, stride, class, bytes)?
+        {
+            return memory.touch(at, bytes, over);
+        }
+        let (all, _) = record.all_a();
+        apart(record, &all, class, bytes, &mut memory)
     }
 }
 
@@ -218,9 +293,14 @@ impl Memory<'_> {
 
 /// The range that all lanes touch, if they lie so that it is one.
 #[inline]
-fn together(record: &Record<'_>, class: Class, bytes: u8) -> Result<Option<(u64, u64, Over)>, Doubt> {
-    let Some((first, stride)) = record.a_steps() else { return Ok(None) };
-    let (mask, size) = (record.mask(), u64::from(bytes));
+fn together(
+    mask: u32,
+    first: u64,
+    stride: i64,
+    class: Class,
+    bytes: u8,
+) -> Result<Option<(u64, u64, Over)>, Doubt> {
+    let size = u64::from(bytes);
     let lane = mask.trailing_zeros() as u8;
     if mask.is_power_of_two() {
         return Ok(Some((first, size, Over::One(lane))));
@@ -240,6 +320,34 @@ fn together(record: &Record<'_>, class: Class, bytes: u8) -> Result<Option<(u64,
     Ok(Some((first, u64::from(lanes.trailing_ones()) << log, Over::Row { lane, log })))
 }
 
+/// All that one record of a bundle stands for.
+fn all_of(record: &Record<'_>, bundle: &Bundle, memory: &mut Memory<'_>) -> Result<(), Doubt> {
+    let (mask, class) = (record.mask(), bundle.class);
+    let Some((first, stride)) = record.a_steps() else {
+        let (all, _) = record.all_a();
+        return bundle.members.iter().try_for_each(|(distance, bytes)| {
+            apart(record, &all.map(|a| address(a, *distance)), class, *bytes, memory)
+        });
+    };
+    if stride == 0 || mask.is_power_of_two() {
+        let over =
+            if mask.is_power_of_two() { Over::One(mask.trailing_zeros() as u8) } else { Over::Several };
+        return bundle
+            .spans
+            .iter()
+            .try_for_each(|(from, length)| memory.touch(address(first, *from), *length, over));
+    }
+    bundle.members.iter().try_for_each(|(distance, bytes)| {
+        match together(mask, address(first, *distance), stride, class, *bytes)? {
+            Some((at, bytes, over)) => memory.touch(at, bytes, over),
+            None => {
+                let (all, _) = record.all_a();
+                apart(record, &all.map(|a| address(a, *distance)), class, *bytes, memory)
+            }
+        }
+    })
+}
+
 /// Lanes of one access at one place.
 fn several(class: Class) -> Result<(), Doubt> {
     if class == Class::Write { Err(Doubt::Lanes) } else { Ok(()) }
@@ -247,9 +355,14 @@ fn several(class: Class) -> Result<(), Doubt> {
 
 /// Lanes that do not lie in one row: in several, or each by itself.
 #[inline(never)]
-fn apart(record: &Record<'_>, class: Class, bytes: u8, memory: &mut Memory<'_>) -> Result<(), Doubt> {
-    let (all, count) = record.all_a();
-    let lanes = record.lanes_by_rank();
+fn apart(
+    record: &Record<'_>,
+    all: &[u64; LANES],
+    class: Class,
+    bytes: u8,
+    memory: &mut Memory<'_>,
+) -> Result<(), Doubt> {
+    let (count, lanes) = (record.lane_count(), record.lanes_by_rank());
     let size = u64::from(bytes);
     let log = bytes.trailing_zeros() as u8;
     let mut rank = 0;

@@ -35,7 +35,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
-use self::checker::{Checker, Role};
+use self::checker::{Checker, Roles};
 use self::kept::{Kept, hand_over};
 pub use self::open::OpenTriage;
 use super::{Engine, Report};
@@ -102,7 +102,7 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(roles: &Arc<[Role]>) -> Self {
+    fn new(roles: &Arc<Roles>) -> Self {
         Self { checker: Checker::new(Arc::clone(roles)), kept: Kept::default() }
     }
 
@@ -123,7 +123,7 @@ impl Worker {
 #[derive(Debug)]
 pub struct Triage {
     engine: Engine,
-    roles: Arc<[Role]>,
+    roles: Arc<Roles>,
     /// Those of the plan that the engine need not see, if they are clean.
     launches: Vec<Option<Launch>>,
     /// The launch at hand, while there is no doubt.
@@ -139,7 +139,9 @@ pub struct Triage {
 impl Triage {
     /// A triage and an engine for runs of this plan.
     pub fn new(sites: Arc<SiteTable>, plan: &Plan) -> Self {
-        let roles: Arc<[Role]> = sites.sites().iter().map(Role::of).collect();
+        let mut roles = Roles::default();
+        roles.add(&sites);
+        let roles = Arc::new(roles);
         let engine = Engine::new(sites, plan);
         let launches = (0..)
             .zip(&plan.launches)

@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::checker::Role;
+use super::checker::Roles;
 use super::kept::hand_over;
 use super::{Launch, Worker};
 use crate::abi::{DecodeError, Unit};
@@ -37,7 +37,7 @@ impl Past {
 #[derive(Debug)]
 pub struct OpenTriage {
     engine: Engine,
-    roles: Vec<Role>,
+    roles: Roles,
     worker: Worker,
     /// The launch that was added last, if nothing before it may overlap it.
     next: Option<Launch>,
@@ -63,8 +63,8 @@ impl OpenTriage {
     pub fn new() -> Self {
         Self {
             engine: Engine::open(),
-            roles: Vec::new(),
-            worker: Worker::new(&Arc::from([])),
+            roles: Roles::default(),
+            worker: Worker::new(&Arc::default()),
             next: None,
             current: None,
             number: 0,
@@ -82,8 +82,8 @@ impl OpenTriage {
 
     /// See `Engine::add_module`.
     pub fn add_module(&mut self, sites: Arc<SiteTable>) {
-        self.roles.extend(sites.sites().iter().map(Role::of));
-        self.worker = Worker::new(&Arc::from(self.roles.as_slice()));
+        self.roles.add(&sites);
+        self.worker = Worker::new(&Arc::new(self.roles.clone()));
         self.engine.add_module(sites);
     }
 

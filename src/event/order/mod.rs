@@ -21,6 +21,7 @@ mod queue;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use rustc_hash::{FxHashMap, FxHashSet};
 
@@ -34,6 +35,7 @@ use super::mbarrier::Mbarriers;
 use super::values::Values;
 use super::{Arrival, Event, Geometry, Handler, Place};
 use crate::abi::{DecodeError, Record, Tagged, Unit, decode};
+use crate::instrument::bundle::{Bundling, Member, expand};
 use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
 use crate::isa::{self, Access, AsyncCopy, BarrierKind, Fill, Mbarrier, MbarrierOp, Tile};
 
@@ -83,6 +85,16 @@ impl Role {
     }
 }
 
+/// The members of bundles, by the leader.
+type Bundles = FxHashMap<u32, Arc<[Member]>>;
+
+fn bundles(sites: &SiteTable) -> impl Iterator<Item = (u32, Arc<[Member]>)> {
+    sites.sites().iter().filter_map(|site| match &site.bundling {
+        Bundling::Leads(members) => Some((site.id.0, Arc::clone(members))),
+        Bundling::Alone | Bundling::Follows => None,
+    })
+}
+
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Replayed {
@@ -115,6 +127,9 @@ pub struct Orderer {
     flushing: bool,
     degraded: u64,
     damaged: Option<DecodeError>,
+    bundles: Bundles,
+    /// Records of a bundle's members, for the room.
+    unbundled: Vec<Unit>,
 }
 
 impl Orderer {
@@ -138,12 +153,15 @@ impl Orderer {
             flushing: false,
             degraded: 0,
             damaged: None,
+            bundles: bundles(sites).collect(),
+            unbundled: Vec::new(),
         }
     }
 
     /// Adds sites, whose numbers follow those that are known.
     pub fn add(&mut self, sites: &SiteTable) {
         self.roles.extend(sites.sites().iter().map(Role::of));
+        self.bundles.extend(bundles(sites));
         self.has_cluster_barriers |= self.roles.iter().any(|role| matches!(role, Role::ClusterBarrier(_)));
         self.unseen |= sites.unlogged().iter().any(|unlogged| unlogged.orders);
     }
@@ -184,7 +202,11 @@ impl Orderer {
                 Ok(None) => return,
                 Ok(Some(record)) => {
                     units = units.get(record.units().len()..).unwrap_or(&[]);
-                    self.ingest(&record, handler);
+                    if record.is_bundle() {
+                        self.unbundle(&record, handler);
+                    } else {
+                        self.ingest(&record, handler);
+                    }
                 }
                 Err(error) => {
                     self.damaged = self.damaged.or(Some(error));
@@ -212,6 +234,23 @@ impl Orderer {
         }
         self.pool.clear();
         self.readers = 0;
+    }
+
+    /// Takes the records that one of a bundle stands for.
+    fn unbundle(&mut self, record: &Record<'_>, handler: &mut impl Handler) {
+        let Some(members) = self.bundles.get(&record.site()) else {
+            self.damaged = self.damaged.or(Some(DecodeError::Bundle { site: record.site() }));
+            return;
+        };
+        let mut units = std::mem::take(&mut self.unbundled);
+        units.clear();
+        expand(record, members, &mut units);
+        let mut rest = units.as_slice();
+        while let Ok(Some(record)) = decode(rest) {
+            rest = rest.get(record.units().len()..).unwrap_or(&[]);
+            self.ingest(&record, handler);
+        }
+        self.unbundled = units;
     }
 
     fn ingest(&mut self, record: &Record<'_>, handler: &mut impl Handler) {
