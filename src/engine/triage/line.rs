@@ -1,8 +1,10 @@
-//! What is known of the 32 words of a line, as one while they are alike.
+//! What is known of the 32 words of a line, while they are of at most two kinds.
 //!
-//! A line says no more than its words would by themselves (`cell`): where it cannot, each word gets a cell of its own. What it
-//! says of all words in a few bits may be too little, so that it doubts where cells would not. The other way round it is only where
-//! the same lanes touch the same parts of words again, of which cells know nothing.
+//! A line has two parts, of different words: those that it says one thing of. Mostly there is one; the other is for rows that
+//! do not begin at a line, so that two warps or blocks share it. A part says no more than its words would by themselves
+//! (`cell`): where two parts are too few, each word gets a cell of its own. What a part says of all its words in a few bits may be
+//! too little, so that it doubts where cells would not. The other way round it is only where the same lanes touch the same parts
+//! of words again, of which cells know nothing.
 
 use super::Doubt;
 use super::cell::{Cell, Class, Kind, Lanes, Now};
@@ -113,9 +115,9 @@ impl Pool {
     }
 }
 
-/// A line.
+/// Words of a line that it says one thing of.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Line {
+struct Part {
     block: u32,
     interval: u32,
     who: Who,
@@ -125,50 +127,56 @@ pub(super) struct Line {
     /// Words read and written in the launch; atomics write.
     read: u32,
     written: u32,
-    /// The number of its cells in the pool; 0 for none.
-    cells: u32,
     /// Something that is no atomic has touched it, or atomics of two sizes.
     plain: bool,
-    /// Cells may be of several blocks.
-    several: bool,
 }
 
-impl Line {
-    /// Takes an access to some words.
+impl Part {
+    fn kind(&self) -> Who {
+        self.who & KIND
+    }
+
+    fn known(&self) -> u32 {
+        self.read | self.written
+    }
+
+    /// Whether all that it knows was before this, which is of its block.
+    fn is_before(&self, now: &Now) -> bool {
+        self.block == now.block && self.kind() < GRID && now.interval > self.interval
+    }
+
+    /// Takes an access to some words; tells whether it could, and else is as it was.
     #[inline]
-    pub(super) fn access(
-        &mut self,
-        now: &Now,
-        words: u32,
-        pattern: Pattern,
-        pool: &mut Pool,
-    ) -> Result<(), Doubt> {
-        let kind = self.who & KIND;
-        if self.cells != 0 {
-            return self.by_cells(now, words, pattern, pool);
-        }
+    fn access(&mut self, now: &Now, words: u32, pattern: Pattern) -> Result<bool, Doubt> {
+        let kind = self.kind();
         if kind == GRID && !now.class.writes() {
             self.read |= words;
-            return Ok(());
+            return Ok(true);
         }
         if self.block == now.block && kind < GRID && kind != EMPTY && now.class != Class::NonCoherent {
             let want = who(now, pattern);
             if now.interval > self.interval {
-                self.interval = now.interval;
-                (self.touched, self.dirty) = (0, 0);
-                // Other blocks' atomics of either size are unordered with those of the other size.
-                self.plain |= is_atomic(kind) && is_atomic(want & KIND) && kind != want & KIND;
-                self.who = want;
+                self.begin_interval(now, want);
             } else if now.interval < self.interval {
                 return Err(Doubt::Late);
             }
             if self.who == want {
                 self.note(now, words);
-                return Ok(());
+                return Ok(true);
             }
-            return self.other_lanes(now, words, pattern, want, pool);
+            return Ok(self.other_lanes(now, words, want));
         }
-        self.rarely(now, words, pattern, pool)
+        self.rarely(now, words, pattern)
+    }
+
+    #[inline]
+    fn begin_interval(&mut self, now: &Now, want: Who) {
+        let kind = self.kind();
+        self.interval = now.interval;
+        (self.touched, self.dirty) = (0, 0);
+        // Other blocks' atomics of either size are unordered with those of the other size.
+        self.plain |= is_atomic(kind) && is_atomic(want & KIND) && kind != want & KIND;
+        self.who = want;
     }
 
     #[inline]
@@ -185,21 +193,14 @@ impl Line {
     }
 
     /// Other lanes of the block than before, in the same interval.
-    fn other_lanes(
-        &mut self,
-        now: &Now,
-        words: u32,
-        pattern: Pattern,
-        want: Who,
-        pool: &mut Pool,
-    ) -> Result<(), Doubt> {
-        let kind = self.who & KIND;
+    fn other_lanes(&mut self, now: &Now, words: u32, want: Who) -> bool {
+        let kind = self.kind();
         let is_atomic = now.class.is_atomic() || is_atomic(kind);
         let same_warp = kind != BLOCK && warp_of(self.who) == now.warp;
         if !is_atomic && same_warp && now.sub > sub_of(self.who) {
             self.who = want;
             self.note(now, words);
-            return Ok(());
+            return true;
         }
         let only_read = !is_atomic && !now.class.writes() && self.dirty == 0;
         let absorbs = kind == BLOCK || (kind == WARP && same_warp);
@@ -208,31 +209,29 @@ impl Line {
             let same_warp = same_warp && now.sub == sub_of(self.who);
             self.who = if same_warp { who(now, Pattern::Several) } else { BLOCK };
             self.note(now, words);
-            return Ok(());
+            return true;
         }
-        self.expand(pool);
-        self.by_cells(now, words, pattern, pool)
+        false
     }
 
     /// The first access, and what goes beyond a block.
     #[inline(never)]
-    fn rarely(&mut self, now: &Now, words: u32, pattern: Pattern, pool: &mut Pool) -> Result<(), Doubt> {
-        let kind = self.who & KIND;
-        let known = self.read | self.written;
-        if kind == EMPTY || (!now.global && self.block != now.block) {
+    fn rarely(&mut self, now: &Now, words: u32, pattern: Pattern) -> Result<bool, Doubt> {
+        let kind = self.kind();
+        if kind == EMPTY {
             *self = Self { block: now.block, interval: now.interval, ..Self::default() };
             self.who = if now.class == Class::NonCoherent { GRID } else { who(now, pattern) };
             self.note(now, words);
-            return Ok(());
+            return Ok(true);
         }
         let atomic = if now.class == Class::Atomic8 { ATOMIC8 } else { ATOMIC4 };
         let of_grid = atomic + (GRID_ATOMIC4 - ATOMIC4);
         if now.class.is_atomic() && (kind == of_grid || (kind == atomic && !self.plain)) {
             self.who = of_grid;
             self.note(now, words);
-            return Ok(());
+            return Ok(true);
         }
-        let met = if now.class.writes() { known } else { self.written };
+        let met = if now.class.writes() { self.known() } else { self.written };
         if met & words != 0 {
             let read_only = now.class == Class::NonCoherent;
             return Err(if read_only { Doubt::ReadOnly } else { Doubt::Blocks });
@@ -241,17 +240,16 @@ impl Line {
         if reads && (self.read & words != 0 || now.class == Class::NonCoherent) {
             self.who = GRID;
             self.note(now, words);
-            return Ok(());
+            return Ok(true);
         }
-        self.expand(pool);
-        self.by_cells(now, words, pattern, pool)
+        Ok(false)
     }
 
-    /// Gives each word a cell.
-    fn expand(&mut self, pool: &mut Pool) {
-        let kind = self.who & KIND;
+    /// The cells of its words, and empty ones.
+    fn cells(&self) -> [Cell; WORDS] {
+        let kind = self.kind();
         let pattern = Pattern::Row { log: (self.who >> 24) as i8, shift: (self.who >> 16) as u8 };
-        let cells = std::array::from_fn(|word| {
+        std::array::from_fn(|word| {
             let has = |words: u32| words >> word & 1 != 0;
             if !has(self.read | self.written) {
                 return Cell::default();
@@ -293,23 +291,185 @@ impl Line {
                 _ => Kind::Block,
             };
             Cell { kind, ..cell }
-        });
+        })
+    }
+}
+
+/// A line.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Line {
+    /// The second one is empty while one is enough. With cells, the first tells of them all.
+    parts: [Part; 2],
+    /// The number of its cells in the pool; 0 for none.
+    cells: u32,
+    /// Cells may be of several blocks.
+    several: bool,
+}
+
+impl Line {
+    /// Takes an access to some words.
+    #[inline]
+    pub(super) fn access(
+        &mut self,
+        now: &Now,
+        words: u32,
+        pattern: Pattern,
+        pool: &mut Pool,
+    ) -> Result<(), Doubt> {
+        if self.cells == 0 {
+            let [first, second] = &mut self.parts;
+            // Shared memory of a block that has ended.
+            if !now.global && first.block != now.block {
+                *self = Self::default();
+                self.parts[0].access(now, words, pattern)?;
+                return Ok(());
+            }
+            if second.kind() == EMPTY && first.access(now, words, pattern)? {
+                return Ok(());
+            }
+        }
+        self.rarely(now, words, pattern, pool)
+    }
+
+    #[inline(never)]
+    fn rarely(&mut self, now: &Now, words: u32, pattern: Pattern, pool: &mut Pool) -> Result<(), Doubt> {
+        if self.cells != 0 {
+            return self.by_cells(now, words, pattern, pool);
+        }
+        let before = self.parts;
+        if self.in_parts(now, words, pattern)? {
+            return Ok(());
+        }
+        self.parts = before;
+        if self.only_read(now, words)? {
+            return Ok(());
+        }
+        self.expand(pool);
+        self.by_cells(now, words, pattern, pool)
+    }
+
+    /// Has each part take its words of the access; tells whether they could. If not, they may have changed.
+    fn in_parts(&mut self, now: &Now, words: u32, pattern: Pattern) -> Result<bool, Doubt> {
+        if now.class != Class::NonCoherent && self.parts.iter().all(|part| part.is_before(now)) {
+            self.join();
+            return self.parts[0].access(now, words, pattern);
+        }
+        let mut rest = words & !(self.parts[0].known() | self.parts[1].known());
+        for part in &mut self.parts {
+            let own = words & part.known();
+            if own == 0 {
+                continue;
+            }
+            // Words that nobody has touched go with those beside them.
+            let home = part.block == now.block && part.kind() < GRID;
+            let with = if home { std::mem::take(&mut rest) } else { 0 };
+            if !part.access(now, own | with, pattern)? {
+                return Ok(false);
+            }
+        }
+        if rest != 0 {
+            let want = who(now, pattern);
+            let like =
+                |part: &Part| part.block == now.block && part.interval == now.interval && part.who == want;
+            let at = self.parts.iter().position(like);
+            let at = at.or_else(|| self.parts.iter().position(|part| part.kind() == EMPTY));
+            let taken = match at.and_then(|at| self.parts.get_mut(at)) {
+                Some(part) => part.access(now, rest, pattern)?,
+                None => {
+                    let [first, second] = &mut self.parts;
+                    first.access(now, rest, pattern)? || second.access(now, rest, pattern)?
+                }
+            };
+            if !taken {
+                return Ok(false);
+            }
+        }
+        if self.parts.iter().all(|part| part.kind() == GRID) {
+            self.join();
+        }
+        Ok(true)
+    }
+
+    /// One part of two, as far as the second one does not matter any more.
+    fn join(&mut self) {
+        let [first, second] = &mut self.parts;
+        // Words may have seen atomics of different sizes.
+        first.plain |= second.plain || first.kind() != second.kind();
+        first.read |= second.read;
+        first.written |= second.written;
+        *second = Part::default();
+    }
+
+    /// Where three warps or blocks read different words, and nobody has written any: from then on the words are alike.
+    fn only_read(&mut self, now: &Now, words: u32) -> Result<bool, Doubt> {
+        let [first, second] = &mut self.parts;
+        if now.class.writes() || second.kind() == EMPTY {
+            return Ok(false);
+        }
+        let late = |part: &Part| part.block == now.block && part.interval > now.interval;
+        if late(first) || late(second) {
+            return Err(Doubt::Late);
+        }
+        let of_block = |part: &Part| {
+            let fits = part.block == now.block && part.kind() < BLOCK && warp_of(part.who) != now.warp;
+            fits && (part.interval < now.interval || part.dirty == 0)
+        };
+        let three = |a: u32, b: u32, c: u32| a != b && b != c && a != c;
+        if now.class == Class::Read
+            && of_block(first)
+            && of_block(second)
+            && warp_of(first.who) != warp_of(second.who)
+        {
+            for part in [&mut *first, &mut *second] {
+                if part.interval < now.interval {
+                    part.begin_interval(now, BLOCK);
+                }
+            }
+            first.who = BLOCK;
+            first.touched |= second.touched;
+        } else if three(first.block, second.block, now.block) && first.written | second.written == 0 {
+            first.who = GRID;
+        } else {
+            return Ok(false);
+        }
+        (first.read, first.written) = (first.read | second.read, first.written | second.written);
+        *second = Part::default();
+        self.parts[0].note(now, words);
+        Ok(true)
+    }
+
+    /// Gives each word a cell.
+    fn expand(&mut self, pool: &mut Pool) {
+        let [first, second] = &mut self.parts;
+        let mut cells = first.cells();
+        for (cell, other) in cells.iter_mut().zip(second.cells()) {
+            if other != Cell::default() {
+                *cell = other;
+            }
+        }
         self.cells = pool.add(cells);
-        self.several = kind >= GRID;
+        self.several = first.kind() >= GRID;
+        if second.kind() != EMPTY {
+            self.several |= second.kind() >= GRID || second.block != first.block;
+            first.interval = first.interval.max(second.interval);
+            first.touched |= second.touched;
+            first.dirty |= second.dirty;
+            self.join();
+        }
     }
 
     /// An access word by word. Cells go again once a barrier lies between them and what comes.
-    #[inline(never)]
     fn by_cells(&mut self, now: &Now, words: u32, pattern: Pattern, pool: &mut Pool) -> Result<(), Doubt> {
-        let other = self.block != now.block;
-        let later = !other && now.interval > self.interval;
+        let whole = &mut self.parts[0];
+        let other = whole.block != now.block;
+        let later = !other && now.interval > whole.interval;
         if now.class != Class::NonCoherent && !self.several && (later || (other && !now.global)) {
             pool.free.push(self.cells);
             self.cells = 0;
             // Words may have seen atomics of different sizes.
-            self.plain = true;
+            whole.plain = true;
             if other {
-                self.who = EMPTY;
+                whole.who = EMPTY;
             }
             return self.access(now, words, pattern, pool);
         }
@@ -320,26 +480,32 @@ impl Line {
             left &= left - 1;
             cells[word] = cells[word].step(now, pattern.lanes(word))?;
         }
-        self.note(now, words);
+        whole.note(now, words);
         // What the read-only path has read stays so.
         self.several |= other || now.class == Class::NonCoherent;
         if !other {
-            self.interval = self.interval.max(now.interval);
+            whole.interval = whole.interval.max(now.interval);
         }
         Ok(())
     }
 
     /// Whether blocks that others know of may have touched it as this one says.
     pub(super) fn goes_with(&self, other: &Self) -> bool {
-        let (mine, others) = (self.read | self.written, other.read | other.written);
-        if self.written & others == 0 && other.written & mine == 0 {
+        let known = |line: &Self| line.parts[0].known() | line.parts[1].known();
+        let written = |line: &Self| line.parts[0].written | line.parts[1].written;
+        if written(self) & known(other) == 0 && written(other) & known(self) == 0 {
             return true;
         }
-        let atomic = |line: &Self| match line.who & KIND {
-            _ if line.cells != 0 || line.plain => 0,
+        let of_part = |part: &Part| match part.kind() {
+            _ if part.plain => 0,
             ATOMIC4 | GRID_ATOMIC4 => 4,
             ATOMIC8 | GRID_ATOMIC8 => 8,
             _ => 0,
+        };
+        let atomic = |line: &Self| {
+            let [first, second] = &line.parts;
+            let alike = second.kind() == EMPTY || of_part(first) == of_part(second);
+            if line.cells == 0 && alike { of_part(first) } else { 0 }
         };
         atomic(self) != 0 && atomic(self) == atomic(other)
     }
