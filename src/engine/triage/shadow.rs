@@ -114,23 +114,64 @@ impl Shared {
     }
 }
 
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Page {
-    lines: Box<[Line; 1 << PAGE]>,
+    lines: [Line; 1 << PAGE],
     written: bool,
+}
+
+/// Pages of one piece of memory. Workers that each ask for single pages wait for each other in the allocator.
+const CHUNK: usize = 1024;
+
+/// Pages by their places. Their memory is used again.
+#[derive(Debug, Default)]
+struct Pages {
+    chunks: Vec<Vec<Page>>,
+    count: usize,
+}
+
+impl Pages {
+    fn get(&self, place: u32) -> Option<&Page> {
+        self.chunks.get(place as usize / CHUNK)?.get(place as usize % CHUNK)
+    }
+
+    #[inline]
+    fn get_mut(&mut self, place: u32) -> Option<&mut Page> {
+        self.chunks.get_mut(place as usize / CHUNK)?.get_mut(place as usize % CHUNK)
+    }
+
+    /// The place of a new page.
+    fn add(&mut self) -> u32 {
+        let place = self.count;
+        self.count += 1;
+        if place / CHUNK == self.chunks.len() {
+            self.chunks.push(Vec::with_capacity(CHUNK));
+        }
+        if let Some(chunk) = self.chunks.get_mut(place / CHUNK) {
+            match chunk.get_mut(place % CHUNK) {
+                Some(page) => *page = Page::default(),
+                None => chunk.push(Page::default()),
+            }
+        }
+        place as u32
+    }
 }
 
 /// Global memory, as one worker has seen it.
 #[derive(Debug)]
 pub(super) struct Global {
     index: FxHashMap<u64, u32>,
-    pages: Vec<Page>,
+    pages: Pages,
     recent: Box<[(u64, u32); RECENT]>,
 }
 
 impl Default for Global {
     fn default() -> Self {
-        Self { index: FxHashMap::default(), pages: Vec::new(), recent: Box::new([(u64::MAX, 0); RECENT]) }
+        Self {
+            index: FxHashMap::default(),
+            pages: Pages::default(),
+            recent: Box::new([(u64::MAX, 0); RECENT]),
+        }
     }
 }
 
@@ -146,7 +187,7 @@ impl Global {
     ) -> Result<(), Doubt> {
         each_line(at, bytes, over, |line, words, pattern| {
             let place = self.place(line >> PAGE, pool)?;
-            let page = self.pages.get_mut(place as usize).ok_or(Doubt::Damage)?;
+            let page = self.pages.get_mut(place).ok_or(Doubt::Damage)?;
             page.written |= now.class.writes();
             page.lines[line as usize & ((1 << PAGE) - 1)].access(now, words, pattern, pool)
         })
@@ -163,12 +204,11 @@ impl Global {
         let place = match self.index.get(&page) {
             Some(place) => *place,
             None => {
-                let bytes = self.pages.len() * size_of::<[Line; 1 << PAGE]>() + pool.bytes();
+                let bytes = self.pages.count * size_of::<Page>() + pool.bytes();
                 if bytes >= MOST {
                     return Err(Doubt::Memory);
                 }
-                let place = self.pages.len() as u32;
-                self.pages.push(Page { lines: Box::new([Line::default(); 1 << PAGE]), written: false });
+                let place = self.pages.add();
                 self.index.insert(page, place);
                 place
             }
@@ -179,18 +219,18 @@ impl Global {
 
     pub(super) fn clear(&mut self) {
         self.index.clear();
-        self.pages.clear();
+        self.pages.count = 0;
         self.recent.fill((u64::MAX, 0));
     }
 
     fn page(&self, number: u64) -> Option<&Page> {
-        self.pages.get(*self.index.get(&number)? as usize)
+        self.pages.get(*self.index.get(&number)?)
     }
 
     /// Whether nothing that blocks of this worker wrote was touched by blocks of the others, in one of so many parts of memory.
     pub(super) fn goes_with(&self, others: &[&Self], part: u64, parts: u64) -> bool {
         let mine = self.index.iter().filter(|(number, _)| *number % parts == part);
-        let mut pages = mine.filter_map(|(number, place)| Some((*number, self.pages.get(*place as usize)?)));
+        let mut pages = mine.filter_map(|(number, place)| Some((*number, self.pages.get(*place)?)));
         pages.all(|(number, page)| {
             others.iter().filter_map(|other| other.page(number)).all(|other| {
                 !(page.written || other.written)
