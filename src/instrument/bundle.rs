@@ -244,7 +244,8 @@ mod tests {
             straight: bool, tag in prop_oneof![Just(TAG_GLOBAL), Just(TAG_SHARED)], distances in proptest::collection::vec(-1i64 << 16..1 << 16, 1..5),
         ) {
             let leader: Lanes = std::array::from_fn(|lane| {
-                tag | (1 << 16) + if straight { lane as u64 * stride } else { lanes[lane] }
+                let at = if straight { lane as u64 * stride } else { lanes[lane] };
+                tag | (at + (1 << 16))
             });
             let none = [0; LANES];
             let log = |site: u32, a: &Lanes| {

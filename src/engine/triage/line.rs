@@ -400,7 +400,8 @@ impl Line {
         *second = Part::default();
     }
 
-    /// Where three warps or blocks read different words, and nobody has written any: from then on the words are alike.
+    /// Where lanes of several warps, or three blocks, read different words, and nobody has written any: from then on the words are
+    /// alike. (Of one warp it may be a lane for each element, which it writes next.)
     fn only_read(&mut self, now: &Now, words: u32) -> Result<bool, Doubt> {
         let [first, second] = &mut self.parts;
         if now.class.writes() || second.kind() == EMPTY {
@@ -411,14 +412,14 @@ impl Line {
             return Err(Doubt::Late);
         }
         let of_block = |part: &Part| {
-            let fits = part.block == now.block && part.kind() < BLOCK && warp_of(part.who) != now.warp;
+            let fits = part.block == now.block && part.kind() < BLOCK;
             fits && (part.interval < now.interval || part.dirty == 0)
         };
         let three = |a: u32, b: u32, c: u32| a != b && b != c && a != c;
         if now.class == Class::Read
             && of_block(first)
             && of_block(second)
-            && warp_of(first.who) != warp_of(second.who)
+            && (warp_of(first.who) != now.warp || warp_of(second.who) != now.warp)
         {
             for part in [&mut *first, &mut *second] {
                 if part.interval < now.interval {

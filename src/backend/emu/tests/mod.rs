@@ -160,7 +160,7 @@ impl Run {
         let source = SourceFile::new("test.ptx", self.text.as_str()).unwrap();
         let parsed = crate::ptx::parse(source.text());
         assert!(parsed.errors.is_empty(), "{:?}\n{}", parsed.errors, self.text);
-        let sites = SiteTable::new(&parsed.module);
+        let sites = SiteTable::new(&parsed.module).without_bundles();
         let mut kept = Kept::default();
         let program = Program { source: &source, module: &parsed.module, sites: &sites };
         let outcome = emulator.run(program, &self.plan, &self.options, &mut kept).unwrap();
