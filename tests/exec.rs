@@ -2,6 +2,8 @@
 //! it through cudarc (`tests/exec/rust_app.rs`, in this very executable). No GPU is needed: each is run on the emulator, and
 //! as on a GPU, with a copy of the wrapper as the driver, which runs the instrumented kernels on the emulator.
 //!
+//! All of them are recorded, and their traces are replayed.
+//!
 //! Without a C compiler the trials of the C program are listed as ignored.
 
 #[path = "exec/rust_app.rs"]
@@ -132,10 +134,40 @@ fn exec(on: On<'_>, flags: &[&str], program: &[&Path], report: &Path) -> Output 
     command.output().expect("ptxrace runs")
 }
 
+/// A report without the commands that show its findings again.
+fn without_commands(text: &str) -> Vec<&str> {
+    let is_command =
+        |line: &&str| !line.trim_start().starts_with("\"replay\": ") && !line.contains("replay: ptxrace ");
+    text.lines().filter(is_command).collect()
+}
+
+/// Whether a replay of the trace gives the report and the status that `exec` gave.
+fn replays(trace: &Path, flags: &[&str], report: &str, said: &str, code: Option<i32>) -> Result<(), Failed> {
+    for (format, expected) in [("json", report), ("text", said)] {
+        for triage in [&[][..], &["--no-triage"]] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_ptxrace"));
+            let output =
+                command.args(["replay", "--format", format]).args(flags).args(triage).arg(trace).output()?;
+            let again = String::from_utf8_lossy(&output.stdout).into_owned();
+            if without_commands(&again) != without_commands(expected) || output.status.code() != code {
+                return Err(format!(
+                    "{:?}, not {code:?}\n{again}\n---\n{expected}\n---\n{}",
+                    output.status.code(),
+                    String::from_utf8_lossy(&output.stderr)
+                )
+                .into());
+            }
+        }
+    }
+    Ok(())
+}
+
 fn check(on: On<'_>, case: &Case, program: &[&Path]) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("report.json");
-    let output = exec(on, case.flags, program, &file);
+    let trace = folder.path().join("a.trace");
+    let record = ["--record", &trace.to_string_lossy()];
+    let output = exec(on, &[case.flags, &record].concat(), program, &file);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let text = std::fs::read_to_string(&file).map_err(|error| format!("{error}\n{said}"))?;
     let report: Value = serde_json::from_str(&text)?;
@@ -165,7 +197,9 @@ fn check(on: On<'_>, case: &Case, program: &[&Path]) -> Result<(), Failed> {
     expect("launches on something else", others.to_string(), "0".into())?;
     expect("launches", list("launches").len().to_string(), case.launches.to_string())?;
     expect("exit code", format!("{:?}", output.status.code()), format!("{:?}", Some(case.code)))?;
-    Ok(())
+    let of_reports: Vec<_> =
+        case.flags.windows(2).filter(|flags| flags[0] == "--allow").flatten().copied().collect();
+    replays(&trace, &of_reports, &text, &said, output.status.code())
 }
 
 fn wrapper() -> PathBuf {
