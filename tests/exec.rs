@@ -240,6 +240,31 @@ fn shows(program: &[&Path], parts: &[&str]) -> Result<(), Failed> {
     }
 }
 
+/// Where tapes cannot be written the program and its report are what they are without; the trace says that it is not whole.
+fn tape_is_gone(app: &Path) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let trace = folder.path().join("a.trace");
+    let script = "rm -r \"$0\"/.ptxrace-*; exec \"$@\"";
+    let (shell, kernels) = (["sh", "-c", script].map(Path::new), kernels());
+    let program = [&shell[..], &[folder.path(), app, Path::new("status"), &kernels]].concat();
+    let record = ["--record", &trace.to_string_lossy()];
+    let output = exec(On::Emulator, &record, &program, &folder.path().join("report.json"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(folder.path().join("report.json"))?)?;
+    let launches = report["launches"].as_array().map_or(0, Vec::len);
+    let told = said.contains(&format!("cannot write `{}`: No such file", trace.display()));
+    if output.status.code() != Some(2) || report["verdict"] != "clean" || launches != 5 || !told {
+        return Err(format!("{:?}: {report}\n{said}", output.status.code()).into());
+    }
+    let again = Command::new(env!("CARGO_BIN_EXE_ptxrace")).arg("replay").arg(&trace).output()?;
+    let text = String::from_utf8_lossy(&again.stdout).into_owned();
+    if again.status.code() == Some(3) && text.contains("is cut off after byte") {
+        Ok(())
+    } else {
+        Err(text.into())
+    }
+}
+
 fn main() {
     let arguments: Vec<_> = std::env::args().collect();
     if let [_, flag, what, ptx] = arguments.as_slice()
@@ -327,6 +352,35 @@ fn main() {
         }
         Err(said.into())
     }));
+    trials.push(Trial::test("record/refused", || {
+        let folder = tempfile::tempdir()?;
+        let (report, made) = (folder.path().join("r"), folder.path().join("a.trace"));
+        let said = |path: &Path, program: &str| {
+            let output =
+                exec(On::Emulator, &["--record", &path.to_string_lossy()], &[Path::new(program)], &report);
+            (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        let (code, text) = said(&made, "/no/such/program");
+        if code != Some(2) || made.exists() {
+            return Err(format!("a trace of nothing: {text}").into());
+        }
+        // The program is not started: it would fail.
+        for path in [folder.path().join("nowhere/a.trace"), "/dev/full".into()] {
+            let (code, text) = said(&path, "false");
+            if code != Some(2) || !text.contains(&format!("cannot write `{}`", path.display())) {
+                return Err(format!("{code:?}: {text}").into());
+            }
+        }
+        Ok(())
+    }));
+    {
+        let (app, folder, ignored) = (app.clone(), Arc::clone(&folder), app.is_none());
+        let run = move || {
+            let _ = &folder;
+            tape_is_gone(&app.ok_or("there is no C compiler")?)
+        };
+        trials.push(Trial::test("record/gone", run).with_ignored_flag(ignored));
+    }
     let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
     drop(app);
     drop(folder);

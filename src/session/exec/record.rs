@@ -52,11 +52,11 @@ impl Recording {
         let Self { path, writer, tapes } = self;
         let gathered = gather(&writer, tapes.path(), logs, search);
         let refused = |error: &io::Error| unwritten(&path, error);
-        let processes = gathered.map_err(|error| refused(&error))?;
         // Without its end, a trace is one that was cut off.
         if let Some((why, process)) = logs.unrecorded() {
-            return Err(refused(&io::Error::other(why)).note(format!("by {process}")));
+            return Err(refused(&io::Error::other(why)).note(format!("in {process}")));
         }
+        let processes = gathered.map_err(|error| refused(&error))?;
         writer.finish(processes, Some(status)).map_err(|error| refused(&error))
     }
 }
