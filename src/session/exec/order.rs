@@ -30,8 +30,12 @@ impl Steps {
     /// The next operation of a stream, for the tape.
     pub(super) fn step(&mut self, stream: u32, order: &Ordered) -> Step {
         let last = self.0.entry(stream).or_default();
-        let (opened, closed) = (without(&order.open, last), without(last, &order.open));
-        last.clone_from(&order.open);
+        // Mostly the new list is the old one and a few more.
+        let same = last.iter().zip(&order.open).take_while(|(a, b)| a == b).count();
+        let new = order.open.get(same..).unwrap_or_default();
+        let old = last.split_off(same);
+        let (opened, closed) = (without(new, &old), without(&old, new));
+        last.extend_from_slice(new);
         Step { index: order.index, oldest: order.oldest, opened, closed }
     }
 
