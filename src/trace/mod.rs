@@ -38,5 +38,5 @@ pub use write::{Tape, Writer};
 pub const MAGIC: &[u8; 8] = b"ptxrace\n";
 
 /// The version of what is written here. A change of `wire`, or of what it is made of, is another version; so is one of the
-/// record layout.
+/// record layout, or of the events of `session::exec`.
 pub const VERSION: u32 = 2;
