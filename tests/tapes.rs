@@ -41,7 +41,7 @@ fn head() -> ExecHead {
     ExecHead { tool: "0.0.0".into(), command: COMMAND.into(), races: 66, strict: false, notes }
 }
 
-/// Tells an observer what a process does that runs a program, after a memset which its launches do not wait for if `unordered`.
+/// Tells an observer what a process does that runs a program twice, after a memset which its launches do not wait for if `unordered`.
 fn act(
     observer: &mut Observer<Option<Writer>>,
     launch: &Path,
@@ -65,8 +65,15 @@ fn act(
     }
     let most = run.plan.launches.iter().map(|launch| launch.stream).max().unwrap_or(0);
     let all: Vec<_> = (0..=most).map(|_| streams.create(false)).collect();
+    let plan = &run.plan.launches;
     let mut moments: Vec<Moment> = Vec::new();
-    for (at, launch) in run.plan.launches.iter().enumerate() {
+    for (number, launch) in plan.iter().chain(plan).enumerate() {
+        let at = number % plan.len();
+        if at == 0 && number > 0 {
+            // What was found is found again.
+            streams.synchronize_all();
+            moments.clear();
+        }
         let stream = all[launch.stream as usize];
         launch.after.iter().for_each(|earlier| streams.wait(stream, &moments[*earlier]));
         let order = streams.enqueue(stream);
@@ -78,7 +85,7 @@ fn act(
         let Some(launched) = run.capture.launches.get(at) else { break };
         observer.begin(&LaunchInfo { index, regions: Vec::new() });
         observer.records(&launched.units);
-        if end == End::Killed && at + 1 == run.capture.launches.len() {
+        if end == End::Killed && number >= plan.len() && at + 1 == run.capture.launches.len() {
             observer.flush();
             return Ok(());
         }
