@@ -24,7 +24,7 @@ use crate::ptx;
 use crate::ptx::ast::Module;
 use crate::span::{SourceError, SourceFile, Span};
 pub use linked::Linked;
-pub use replay::{ReplayRequest, replay, replay_bytes};
+pub use replay::{ReplayRequest, Replayed, replay, replay_bytes};
 pub use run::{Choice, FinalBuffer, Finished, Request, run};
 
 /// The pieces a session puts together. `Linked` is those of this build; tests have others.

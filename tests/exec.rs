@@ -2,6 +2,8 @@
 //! it through cudarc (`tests/exec/rust_app.rs`, in this very executable). No GPU is needed: each is run on the emulator, and
 //! as on a GPU, with a copy of the wrapper as the driver, which runs the instrumented kernels on the emulator.
 //!
+//! All of them are recorded, and their traces are replayed.
+//!
 //! Without a C compiler the trials of the C program are listed as ignored.
 
 #[path = "exec/rust_app.rs"]
@@ -132,10 +134,40 @@ fn exec(on: On<'_>, flags: &[&str], program: &[&Path], report: &Path) -> Output 
     command.output().expect("ptxrace runs")
 }
 
+/// A report without the commands that show its findings again.
+fn without_commands(text: &str) -> Vec<&str> {
+    let is_command =
+        |line: &&str| !line.trim_start().starts_with("\"replay\": ") && !line.contains("replay: ptxrace ");
+    text.lines().filter(is_command).collect()
+}
+
+/// Whether a replay of the trace gives the report and the status that `exec` gave.
+fn replays(trace: &Path, flags: &[&str], report: &str, said: &str, code: Option<i32>) -> Result<(), Failed> {
+    for (format, expected) in [("json", report), ("text", said)] {
+        for triage in [&[][..], &["--no-triage"]] {
+            let mut command = Command::new(env!("CARGO_BIN_EXE_ptxrace"));
+            let output =
+                command.args(["replay", "--format", format]).args(flags).args(triage).arg(trace).output()?;
+            let again = String::from_utf8_lossy(&output.stdout).into_owned();
+            if without_commands(&again) != without_commands(expected) || output.status.code() != code {
+                return Err(format!(
+                    "{:?}, not {code:?}\n{again}\n---\n{expected}\n---\n{}",
+                    output.status.code(),
+                    String::from_utf8_lossy(&output.stderr)
+                )
+                .into());
+            }
+        }
+    }
+    Ok(())
+}
+
 fn check(on: On<'_>, case: &Case, program: &[&Path]) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("report.json");
-    let output = exec(on, case.flags, program, &file);
+    let trace = folder.path().join("a.trace");
+    let record = ["--record", &trace.to_string_lossy()];
+    let output = exec(on, &[case.flags, &record].concat(), program, &file);
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let text = std::fs::read_to_string(&file).map_err(|error| format!("{error}\n{said}"))?;
     let report: Value = serde_json::from_str(&text)?;
@@ -165,7 +197,9 @@ fn check(on: On<'_>, case: &Case, program: &[&Path]) -> Result<(), Failed> {
     expect("launches on something else", others.to_string(), "0".into())?;
     expect("launches", list("launches").len().to_string(), case.launches.to_string())?;
     expect("exit code", format!("{:?}", output.status.code()), format!("{:?}", Some(case.code)))?;
-    Ok(())
+    let of_reports: Vec<_> =
+        case.flags.windows(2).filter(|flags| flags[0] == "--allow").flatten().copied().collect();
+    replays(&trace, &of_reports, &text, &said, output.status.code())
 }
 
 fn wrapper() -> PathBuf {
@@ -203,6 +237,31 @@ fn shows(program: &[&Path], parts: &[&str]) -> Result<(), Failed> {
     match parts.iter().find(|part| !said.contains(**part)) {
         Some(part) => Err(format!("`{part}` is missing in\n{said}").into()),
         None => Ok(()),
+    }
+}
+
+/// Where tapes cannot be written the program and its report are what they are without; the trace says that it is not whole.
+fn tape_is_gone(app: &Path) -> Result<(), Failed> {
+    let folder = tempfile::tempdir()?;
+    let trace = folder.path().join("a.trace");
+    let script = "rm -r \"$0\"/.ptxrace-*; exec \"$@\"";
+    let (shell, kernels) = (["sh", "-c", script].map(Path::new), kernels());
+    let program = [&shell[..], &[folder.path(), app, Path::new("status"), &kernels]].concat();
+    let record = ["--record", &trace.to_string_lossy()];
+    let output = exec(On::Emulator, &record, &program, &folder.path().join("report.json"));
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let report: Value = serde_json::from_str(&std::fs::read_to_string(folder.path().join("report.json"))?)?;
+    let launches = report["launches"].as_array().map_or(0, Vec::len);
+    let told = said.contains(&format!("cannot write `{}`: No such file", trace.display()));
+    if output.status.code() != Some(2) || report["verdict"] != "clean" || launches != 5 || !told {
+        return Err(format!("{:?}: {report}\n{said}", output.status.code()).into());
+    }
+    let again = Command::new(env!("CARGO_BIN_EXE_ptxrace")).arg("replay").arg(&trace).output()?;
+    let text = String::from_utf8_lossy(&again.stdout).into_owned();
+    if again.status.code() == Some(3) && text.contains("is cut off after byte") {
+        Ok(())
+    } else {
+        Err(text.into())
     }
 }
 
@@ -293,6 +352,35 @@ fn main() {
         }
         Err(said.into())
     }));
+    trials.push(Trial::test("record/refused", || {
+        let folder = tempfile::tempdir()?;
+        let (report, made) = (folder.path().join("r"), folder.path().join("a.trace"));
+        let said = |path: &Path, program: &str| {
+            let output =
+                exec(On::Emulator, &["--record", &path.to_string_lossy()], &[Path::new(program)], &report);
+            (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+        };
+        let (code, text) = said(&made, "/no/such/program");
+        if code != Some(2) || made.exists() {
+            return Err(format!("a trace of nothing: {text}").into());
+        }
+        // The program is not started: it would fail.
+        for path in [folder.path().join("nowhere/a.trace"), "/dev/full".into()] {
+            let (code, text) = said(&path, "false");
+            if code != Some(2) || !text.contains(&format!("cannot write `{}`", path.display())) {
+                return Err(format!("{code:?}: {text}").into());
+            }
+        }
+        Ok(())
+    }));
+    {
+        let (app, folder, ignored) = (app.clone(), Arc::clone(&folder), app.is_none());
+        let run = move || {
+            let _ = &folder;
+            tape_is_gone(&app.ok_or("there is no C compiler")?)
+        };
+        trials.push(Trial::test("record/gone", run).with_ignored_flag(ignored));
+    }
     let conclusion = libtest_mimic::run(&Arguments::from_args(), trials);
     drop(app);
     drop(folder);

@@ -64,6 +64,7 @@ fn same(launch: &Path, flags: &[&str]) -> Result<(), Failed> {
 fn replayed(bytes: Vec<u8>) -> Result<Report, String> {
     let request = ReplayRequest { file: "a.trace".into(), ..ReplayRequest::default() };
     replay_bytes(&request, Box::new(bytes), &Linked, &Silent)
+        .map(|replayed| replayed.report)
         .map_err(|errors| errors.into_iter().map(|error| error.message).collect::<Vec<_>>().join("; "))
 }
 
@@ -124,9 +125,9 @@ fn something_behind_the_end() -> Result<(), Failed> {
 
 fn refused() -> Result<(), Failed> {
     let mut newer = small()?;
-    newer[8] = 2;
+    newer[8] = 3;
     for (bytes, why) in [
-        (newer, "it has version 2 of the format, and this ptxrace knows version 1 only"),
+        (newer, "it has version 3 of the format, and this ptxrace knows version 2 only"),
         (Vec::new(), "it does not begin as a trace does"),
         (std::fs::read(SMALL)?, "it does not begin as a trace does"),
     ] {
@@ -201,7 +202,7 @@ fn written(
         tape.end(&end);
     }
     tape.done(ran);
-    writer.finish(1)?;
+    writer.finish(1, None)?;
     let bytes = bytes.0.lock().clone();
     Ok(replayed(bytes)?)
 }
@@ -316,24 +317,24 @@ fn nonsense() -> Result<(), Failed> {
             [&start_of(&sound)[..], &begin, &of(Kind::Units, &[1; 24]), &end, &done, &finish(1)].concat(),
         ),
         ("no JSON", [&start_of(&sound)[..], &of(Kind::Begin, b"{"), &done, &finish(1)].concat()),
-        ("an unknown kind", [&start_of(&sound)[..], &chunk(9, 0, b""), &run, &finish(1)].concat()),
+        ("an unknown kind", [&start_of(&sound)[..], &chunk(11, 0, b""), &run, &finish(1)].concat()),
         (
             "a source that is none",
             [&start_of(&sound)[..], &of(Kind::Source, b"[]"), &run, &finish(1)].concat(),
         ),
     ];
     for (what, chunks) in cases {
-        is_noticed([&start(1)[..], &chunks].concat(), 12)
+        is_noticed([&start(2)[..], &chunks].concat(), 12)
             .map_err(|e| format!("{what}: {}", e.message().unwrap_or("")))?;
     }
     // Records that are damaged are what they are in a run.
-    let bytes = [&start(1)[..], &sound, &module, &begin, &units, &end, &done, &finish(1)].concat();
+    let bytes = [&start(2)[..], &sound, &module, &begin, &units, &end, &done, &finish(1)].concat();
     let report = replayed(bytes)?;
     let reasons: Vec<_> = report.incomplete.iter().map(|incomplete| incomplete.reason).collect();
     if reasons != [Reason::DegradedOrder] {
         return Err(format!("{:?}", report.incomplete).into());
     }
-    let other = [&start(1)[..], &with("sites", json!(1)), &module, &run, &finish(1)].concat();
+    let other = [&start(2)[..], &with("sites", json!(1)), &module, &run, &finish(1)].concat();
     match replayed(other) {
         Err(error) if error.contains("numbers instructions otherwise") => Ok(()),
         other => Err(format!("{other:?}").into()),
@@ -343,7 +344,7 @@ fn nonsense() -> Result<(), Failed> {
 /// A trace that an earlier build has written. If it cannot be read any more, `trace::VERSION` has to be another; if only sites
 /// have other numbers now, it has to be recorded again.
 fn of_an_earlier_build() -> Result<(), Failed> {
-    let report = replayed(std::fs::read(root().join("tests/trace/version-1.trace"))?)?;
+    let report = replayed(std::fs::read(root().join("tests/trace/version-2.trace"))?)?;
     let text = format!("{:?} {}", report.verdict, report.summary());
     if text.starts_with("Race 2 races, 0 warnings, 0 inconclusive, ") { Ok(()) } else { Err(text.into()) }
 }

@@ -209,7 +209,7 @@ pub(super) struct ReportArgs {
 /// `ptxrace replay`
 #[derive(Debug, Args)]
 pub(super) struct ReplayArgs {
-    /// A trace that `ptxrace run --record` has written
+    /// A trace that `ptxrace run --record` or `ptxrace exec --record` has written
     pub(super) trace: PathBuf,
     /// Let the engine see every record, those of clean launches too; the report is the same, and takes longer
     #[arg(long, hide_short_help = true)]
@@ -308,6 +308,9 @@ pub(super) struct ExecArgs {
     /// Fail when the run is inconclusive
     #[arg(long)]
     pub(super) strict: bool,
+    /// Write a trace of all processes, which `ptxrace replay` checks again
+    #[arg(long, value_name = "FILE")]
+    pub(super) record: Option<PathBuf>,
     #[command(flatten)]
     pub(super) reports: ReportArgs,
     /// The program and its arguments

@@ -9,10 +9,11 @@ use super::{Console, exit};
 use crate::backend::gpu::{Gpu, library};
 use crate::backend::{MemoryOrder, RunOptions};
 use crate::diag::Diagnostic;
-use crate::report::Verdict;
 use crate::session::exec::{
-    Child, Environment, Runner, Settings, Wanted, environment, find_wrapper, launch, merge, prepare,
+    Child, Ending, Environment, Logs, Recording, Runner, Settings, Wanted, environment, find_wrapper, launch,
+    merge, prepare,
 };
+use crate::trace::ExecHead;
 
 /// Names another driver than the system's, for tests: the wrapper's own library is a driver that runs on the emulator.
 const DRIVER: &str = "PTXRACE_DRIVER";
@@ -54,29 +55,52 @@ pub(super) fn run(args: &ExecArgs, options: &Options, console: &mut Console<'_>)
     let (program, arguments) = (program.clone(), arguments.to_vec());
     let child = Child { program, arguments, variables: around.variables };
     let wanted = Wanted { kernels: args.kernels.clone(), most: args.max_launches };
-    let settings = Settings::new(folder.path().to_owned(), runner.clone(), &how, wanted);
+    let mut settings = Settings::new(folder.path().to_owned(), runner.clone(), &how, wanted);
+    let command = command(args, &runner);
+    let recording = match begin(args, &command, &around.notes) {
+        Ok(recording) => recording,
+        Err(error) => return console.refuse(&[error]),
+    };
+    settings.tapes = recording.as_ref().map(|recording| recording.tapes().to_owned());
     let ended = match launch(&child, &wrapper, &settings) {
         Ok(ended) => ended,
         Err(error) => {
+            recording.into_iter().for_each(Recording::discard);
             let error =
                 Diagnostic::error(format!("cannot run `{}`: {error}", child.program.to_string_lossy()));
             return console.refuse(&[error]);
         }
     };
-    let mut report = match merge(folder.path(), &options.policy, &options.search, &command(args, &runner)) {
-        Ok(report) => report,
+    let logs = match Logs::read(folder.path()) {
+        Ok(logs) => logs,
         Err(error) => return console.refuse(&[error]),
     };
+    let recorded =
+        recording.map_or(Ok(()), |recording| recording.finish(&logs, &options.search, ended.code()));
+    let mut report = merge(logs, &options.policy, &options.search, &command);
     report.notes.extend(around.notes.into_iter().map(Diagnostic::remark));
     let verdict = report.verdict;
     if let Err(code) = options.write_beside(report, console, true)? {
         return Ok(code);
     }
-    Ok(match verdict {
-        Verdict::Race => args.race_exit_code,
-        Verdict::Inconclusive if args.strict => exit::EXEC_INCONCLUSIVE,
-        _ => ended.code(),
-    })
+    if let Err(error) = recorded {
+        return console.refuse(&[error]);
+    }
+    let (races, strict, status) = (args.race_exit_code, args.strict, Some(ended.code()));
+    Ok(exit::of_exec(verdict, &Ending { races, strict, status }))
+}
+
+/// Begins the trace, if there shall be one.
+fn begin(args: &ExecArgs, command: &str, notes: &[String]) -> Result<Option<Recording>, Diagnostic> {
+    let Some(path) = &args.record else { return Ok(None) };
+    let head = ExecHead {
+        tool: env!("CARGO_PKG_VERSION").into(),
+        command: command.into(),
+        races: args.race_exit_code,
+        strict: args.strict,
+        notes: notes.to_vec(),
+    };
+    Recording::begin(path, &head).map(Some)
 }
 
 /// What shall run the program's kernels.

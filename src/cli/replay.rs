@@ -2,12 +2,12 @@
 
 use std::io;
 
-use super::Console;
 use super::args::{ReplayArgs, policy_words};
 use super::reports::Options;
 use super::run::quote;
+use super::{Console, exit};
 use crate::report::{Bar, Progress, Silent};
-use crate::session::{Parts, ReplayRequest, replay};
+use crate::session::{Parts, ReplayRequest, Replayed, replay};
 
 pub(super) fn run(
     args: &ReplayArgs,
@@ -28,7 +28,14 @@ pub(super) fn run(
     let bar = Bar::new();
     let progress: &dyn Progress = if console.streams.err_is_terminal { &bar } else { &Silent };
     match replay(&request, parts, progress) {
-        Ok(report) => Ok(options.write(report, console)?.unwrap_or_else(|code| code)),
+        Ok(Replayed { report, ending: None }) => {
+            Ok(options.write(report, console)?.unwrap_or_else(|code| code))
+        }
+        Ok(Replayed { report, ending: Some(ending) }) => {
+            let verdict = report.verdict;
+            let written = options.write_beside(report, console, false)?;
+            Ok(written.map_or_else(|code| code, |()| exit::of_exec(verdict, &ending)))
+        }
         Err(errors) => console.refuse(&errors),
     }
 }

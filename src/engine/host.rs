@@ -1,6 +1,8 @@
 //! Operations that the host gives to a device besides launches: copies, memsets, asynchronous frees. Each accesses ranges of
 //! memory as a whole. They are kept as ranges, apart from the shadow: there are few, and large ones.
 
+use serde::{Deserialize, Serialize};
+
 use super::collect::Conflict;
 use super::conflict::entry_witness;
 use super::shadow::{Entry, Key, WORD};
@@ -12,7 +14,7 @@ use crate::instrument::SiteId;
 use crate::isa::Access;
 
 /// An access of an operation of the host.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostAccess {
     /// Read or write.
     pub class: AccessClass,

@@ -491,7 +491,16 @@ impl Shadow {
     ) {
         // Words side by side mostly refer to the same.
         let mut left_out = None;
-        for page in start / PAGE_BYTES..end.div_ceil(PAGE_BYTES) {
+        let pages = start / PAGE_BYTES..end.div_ceil(PAGE_BYTES);
+        let known: Vec<u64> = if pages.end - pages.start <= self.index.len() as u64 {
+            pages.collect()
+        } else {
+            // Of a large range few pages may be known.
+            let mut known: Vec<_> = self.index.keys().copied().filter(|page| pages.contains(page)).collect();
+            known.sort_unstable();
+            known
+        };
+        for page in known {
             let Some(leaf) = self.index.get(&page).and_then(|at| self.leaves.get(*at as usize)) else {
                 continue;
             };

@@ -7,7 +7,8 @@ use std::path::Path;
 
 use super::schedules::Job;
 use crate::diag::Diagnostic;
-use crate::explain::frames;
+use crate::explain::{Sources, frames};
+use crate::instrument::SiteTable;
 use crate::trace::{Head, MOST_LAUNCHES, Text, Writer, sites_digest};
 
 /// Begins the trace of a run, in this file.
@@ -36,7 +37,8 @@ pub(super) fn begin(
         notes: notes.iter().map(|note| note.message.clone()).collect(),
     };
     let file = File::create(path).map_err(|error| unwritten(path, &error))?;
-    let begun = Writer::new(Box::new(file), &head, job.program.source.text(), sources(job));
+    let sources = texts(named(job.sites).collect(), job.sources);
+    let begun = Writer::new(Box::new(file), &head, job.program.source.text(), sources);
     begun.map_err(|error| unwritten(path, &error))
 }
 
@@ -44,13 +46,17 @@ pub(super) fn unwritten(path: &Path, error: &io::Error) -> Diagnostic {
     Diagnostic::error(format!("cannot write `{}`: {error}", path.display()))
 }
 
-/// The sources that reports may show.
-fn sources(job: &Job<'_>) -> impl Iterator<Item = Text> {
-    let sites = job.sites.sites().iter().filter_map(|site| site.loc.as_deref());
-    let unlogged = job.sites.unlogged().iter().filter_map(|unlogged| unlogged.loc.as_deref());
-    let names: BTreeSet<_> = sites.chain(unlogged).flat_map(frames).map(|frame| frame.file).collect();
+/// The sources that a module's lines name.
+pub(super) fn named(sites: &SiteTable) -> impl Iterator<Item = String> {
+    let logged = sites.sites().iter().filter_map(|site| site.loc.as_deref());
+    let unlogged = sites.unlogged().iter().filter_map(|unlogged| unlogged.loc.as_deref());
+    logged.chain(unlogged).flat_map(frames).map(|frame| frame.file)
+}
+
+/// Their texts, of those that are found.
+pub(super) fn texts(names: BTreeSet<String>, sources: &Sources) -> impl Iterator<Item = Text> {
     names.into_iter().filter_map(|name| {
-        let file = job.sources.file(&name)?;
+        let file = sources.file(&name)?;
         Some(Text { name, path: file.path().to_string_lossy().into_owned(), text: file.text().to_owned() })
     })
 }

@@ -1,18 +1,19 @@
-//! `ptxrace replay`: trace in, the report of the recorded run out.
+//! `ptxrace replay`: trace in, the report of the recorded run or program out.
 
 use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::exec::Ending;
 use super::schedules::{All, Job, Schedules};
-use super::{Parts, Policy, hints, tell};
+use super::{Parts, Policy, exec, hints, tell};
 use crate::backend::{Backend, Buffer, ElementType, Plan, Program, RunOptions};
 use crate::diag::Diagnostic;
 use crate::explain::Sources;
 use crate::instrument::SiteTable;
 use crate::report::{Incomplete, Progress, Reason, Report};
 use crate::span::SourceFile;
-use crate::trace::{Break, Head, Player, ReadAt, Trace, TraceError, VERSION, sites_digest};
+use crate::trace::{Break, ExecHead, Head, Player, ReadAt, Trace, TraceError, VERSION, sites_digest};
 
 /// What to check again.
 #[derive(Clone, Debug, Default)]
@@ -27,12 +28,21 @@ pub struct ReplayRequest {
     pub no_triage: bool,
 }
 
-/// Checks a recorded run again. Errors are those of the user's input.
+/// What came of it.
+#[derive(Debug)]
+pub struct Replayed {
+    /// The report.
+    pub report: Report,
+    /// Of a program under `exec`.
+    pub ending: Option<Ending>,
+}
+
+/// Checks a recorded run or program again. Errors are those of the user's input.
 pub fn replay(
     request: &ReplayRequest,
     parts: &dyn Parts,
     progress: &dyn Progress,
-) -> Result<Report, Vec<Diagnostic>> {
+) -> Result<Replayed, Vec<Diagnostic>> {
     let path = request.file.display();
     let file = File::open(&request.file)
         .map_err(|error| vec![Diagnostic::error(format!("cannot read `{path}`: {error}"))])?;
@@ -45,18 +55,45 @@ pub fn replay_bytes(
     bytes: Box<dyn ReadAt>,
     parts: &dyn Parts,
     progress: &dyn Progress,
-) -> Result<Report, Vec<Diagnostic>> {
+) -> Result<Replayed, Vec<Diagnostic>> {
     let trace = Trace::open(bytes).map_err(|error| vec![refused(request, &error)])?;
-    let mut report = match (trace.head(), trace.module()) {
-        (Some(head), Some(module)) if !module.is_empty() => {
-            play(request, &trace, head, module, parts, progress)?
-        }
+    let broken = || trace.broken().map(|broken| damaged(request, broken));
+    if let Some(head) = trace.exec() {
+        let (triage, sources) = (!request.no_triage, sources(&trace)?);
+        let replayed = exec::replay(&trace, triage, &request.command, &sources, progress, broken);
+        let mut report =
+            replayed.map_err(|exec::Foreign| vec![other_version(request, &head.tool, &head.command)])?;
+        settle(request, &mut report);
+        report.notes.extend(head.notes.iter().map(Diagnostic::remark));
+        let ExecHead { races, strict, .. } = *head;
+        return Ok(Replayed { report, ending: Some(Ending { races, strict, status: trace.status() }) });
+    }
+    let mut report = match trace.run() {
+        Some((head, module)) if !module.is_empty() => play(request, &trace, head, module, parts, progress)?,
         _ => Report::default(),
     };
-    report.incomplete.extend(trace.broken().map(|broken| damaged(request, broken)));
+    report.incomplete.extend(broken());
+    settle(request, &mut report);
+    Ok(Replayed { report, ending: None })
+}
+
+/// What counts.
+fn settle(request: &ReplayRequest, report: &mut Report) {
     report.judge(&request.policy);
     report.notes.extend(hints::sources(&report.findings));
-    Ok(report)
+}
+
+fn text(path: &str, text: &str) -> Result<SourceFile, Vec<Diagnostic>> {
+    SourceFile::new(path, text).map_err(|error| vec![Diagnostic::error(error.to_string())])
+}
+
+/// The sources that a trace has.
+fn sources(trace: &Trace) -> Result<Sources, Vec<Diagnostic>> {
+    let mut files = Vec::new();
+    for source in trace.sources() {
+        files.push((source.name.clone(), text(&source.path, &source.text)?));
+    }
+    Ok(Sources::of(files))
 }
 
 fn play(
@@ -67,21 +104,14 @@ fn play(
     parts: &dyn Parts,
     progress: &dyn Progress,
 ) -> Result<Report, Vec<Diagnostic>> {
-    let text = |path: &str, text: &str| {
-        SourceFile::new(path, text).map_err(|error| vec![Diagnostic::error(error.to_string())])
-    };
     let source = text(&head.file, module)?;
     let module = super::parse(&source)?;
     let sites = Arc::new(SiteTable::new(&module));
     let backend = ["emu", "gpu"].into_iter().find(|name| *name == head.backend);
     let Some(backend) = backend.filter(|_| sites_digest(&sites) == head.sites) else {
-        return Err(vec![other_version(request, head)]);
+        return Err(vec![other_version(request, &head.tool, &head.command)]);
     };
-    let mut files = Vec::new();
-    for source in trace.sources() {
-        files.push((source.name.clone(), text(&source.path, &source.text)?));
-    }
-    let sources = Sources::of(files);
+    let sources = sources(trace)?;
     let plan = plan(head);
     let program = Program { source: &source, module: &module, sites: &sites };
     let (sources, plan, sites, triage) = (&sources, &plan, &sites, !request.no_triage);
@@ -120,7 +150,7 @@ fn refused(request: &ReplayRequest, error: &TraceError) -> Diagnostic {
     let diagnostic = Diagnostic::error(format!("`{path}` cannot be replayed: {error}"));
     match error {
         TraceError::Io(_) => diagnostic,
-        TraceError::Foreign => diagnostic.help("give a file that `ptxrace run --record` has written"),
+        TraceError::Foreign => diagnostic.help("give a file that `--record` has written"),
         TraceError::Version(version) if *version > VERSION => {
             diagnostic.help("take the ptxrace that recorded it, or a newer one")
         }
@@ -128,12 +158,12 @@ fn refused(request: &ReplayRequest, error: &TraceError) -> Diagnostic {
     }
 }
 
-fn other_version(request: &ReplayRequest, head: &Head) -> Diagnostic {
-    let (path, tool) = (request.file.display(), &head.tool);
+fn other_version(request: &ReplayRequest, tool: &str, command: &str) -> Diagnostic {
+    let path = request.file.display();
     let message = format!(
         "`{path}` cannot be replayed: ptxrace {tool} recorded it, which numbers instructions otherwise"
     );
-    Diagnostic::error(message).help(format!("take ptxrace {tool}, or record it again: `{}`", head.command))
+    Diagnostic::error(message).help(format!("take ptxrace {tool}, or record it again: `{command}`"))
 }
 
 fn damaged(request: &ReplayRequest, broken: Break) -> Incomplete {
@@ -144,6 +174,6 @@ fn damaged(request: &ReplayRequest, broken: Break) -> Incomplete {
     };
     let diagnostic = Diagnostic::warning(format!("inconclusive: {detail}"))
         .note("what would have followed was not checked")
-        .help("a trace is whole when `ptxrace run` has ended by itself; record it again");
+        .help("a trace is whole when the `ptxrace` that records it has ended by itself; record it again");
     Incomplete { reason: Reason::DamagedTrace, detail, diagnostic }
 }

@@ -131,7 +131,7 @@ pub fn run(
     let known: Duration = all.phases.iter().map(|phase| phase.time).sum();
     let rest = Phase { name: "rest", time: whole.saturating_sub(known) };
     let phases = [read, opened].into_iter().chain(all.phases.iter().copied()).chain([rest, told]).collect();
-    let finished = writer.map_or(Ok(()), |writer| writer.finish(all.schedules));
+    let finished = writer.map_or(Ok(()), |writer| writer.finish(all.schedules, None));
     let unwritten =
         request.record.iter().zip(finished.err()).map(|(path, error)| record::unwritten(path, &error));
     let unwritten = unwritten.last();

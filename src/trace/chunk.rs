@@ -19,10 +19,12 @@ pub(super) enum Kind {
     End,
     Done,
     Finish,
+    Exec,
+    Event,
 }
 
 impl Kind {
-    const ALL: [Self; 8] = [
+    const ALL: [Self; 10] = [
         Self::Head,
         Self::Module,
         Self::Source,
@@ -31,6 +33,8 @@ impl Kind {
         Self::End,
         Self::Done,
         Self::Finish,
+        Self::Exec,
+        Self::Event,
     ];
 
     fn number(self) -> u32 {

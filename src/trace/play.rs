@@ -71,6 +71,38 @@ impl<'t> Player<'t> {
     }
 }
 
+/// What a process has done.
+#[derive(Debug)]
+pub enum Played<'p> {
+    /// Events, one after the other, as its writer has laid them out.
+    Events(&'p [u8]),
+    /// Records of the launch at hand, and how many.
+    Records(&'p [Unit], u64),
+}
+
+impl Trace {
+    /// Plays the process of this number. What is damaged ends it, and the trace knows; so does what `take` makes no sense of.
+    pub fn process(&self, number: u64, mut take: impl FnMut(Played<'_>) -> bool) {
+        let (mut stored, mut bytes, mut units) = (Vec::new(), Vec::new(), Vec::new());
+        for chunk in self.chunks(number) {
+            let mut play = || {
+                let damaged = Break::Damaged(chunk.at);
+                self.load(chunk, &mut stored, &mut bytes)?;
+                let taken = match chunk.header.kind {
+                    Kind::Units if gather(&bytes, &mut units) => take(Played::Records(&units, count(&units))),
+                    Kind::Event => take(Played::Events(&bytes)),
+                    _ => false,
+                };
+                if taken { Ok(()) } else { Err(damaged) }
+            };
+            if let Err(broken) = play() {
+                self.break_at(broken);
+                return;
+            }
+        }
+    }
+}
+
 /// How many records there are, for a launch whose end does not say so.
 fn count(mut units: &[Unit]) -> u64 {
     let mut records = 0;

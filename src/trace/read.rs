@@ -8,7 +8,7 @@ use std::os::unix::fs::FileExt;
 use parking_lot::Mutex;
 
 use super::chunk::{HEADER, Header, Kind, unpack};
-use super::wire::{Finish, Head, Text};
+use super::wire::{ExecHead, Finish, Head, Text};
 use super::{MAGIC, VERSION};
 
 /// Where the chunks begin.
@@ -78,11 +78,23 @@ pub(super) struct Chunk {
     pub(super) header: Header,
 }
 
+/// What was known before.
+#[derive(Debug)]
+enum Start {
+    /// The trace breaks before.
+    Nothing,
+    /// Of a run, with its module.
+    Run(Head, String),
+    /// Of a program under `exec`.
+    Exec(ExecHead),
+}
+
 /// A trace that was looked through.
 pub struct Trace {
     bytes: Box<dyn ReadAt>,
-    /// What was known before the run, and the module; `None` if the trace breaks before.
-    start: Option<(Head, String)>,
+    start: Start,
+    /// How the program ended.
+    status: Option<u8>,
     sources: Vec<Text>,
     schedules: BTreeMap<u64, Vec<Chunk>>,
     broken: Mutex<Option<Break>>,
@@ -107,7 +119,8 @@ impl Trace {
         }
         let mut trace = Self {
             bytes,
-            start: None,
+            start: Start::Nothing,
+            status: None,
             sources: Vec::new(),
             schedules: BTreeMap::new(),
             broken: Mutex::new(None),
@@ -118,14 +131,25 @@ impl Trace {
         Ok(trace)
     }
 
-    /// What was known before the run.
-    pub fn head(&self) -> Option<&Head> {
-        self.start.as_ref().map(|(head, _)| head)
+    /// What was known before the run, and the text of its module, if it is the trace of one.
+    pub fn run(&self) -> Option<(&Head, &str)> {
+        match &self.start {
+            Start::Run(head, module) => Some((head, module)),
+            _ => None,
+        }
     }
 
-    /// The text of the module.
-    pub fn module(&self) -> Option<&str> {
-        self.start.as_ref().map(|(_, module)| module.as_str())
+    /// What was known before the program ran, if it is the trace of an `exec`.
+    pub fn exec(&self) -> Option<&ExecHead> {
+        match &self.start {
+            Start::Exec(head) => Some(head),
+            _ => None,
+        }
+    }
+
+    /// The status with which the program ended, if it is told.
+    pub fn status(&self) -> Option<u8> {
+        self.status
     }
 
     /// Source files that the module's lines name, where they were found.
@@ -135,8 +159,18 @@ impl Trace {
 
     /// Seeds of the schedules, in their order.
     pub fn seeds(&self) -> Vec<u64> {
-        let first = self.head().map_or(0, |head| head.seed);
+        let first = self.first();
         self.schedules.keys().map(|number| first.wrapping_add(*number)).collect()
+    }
+
+    /// Numbers of the processes, in their order.
+    pub fn processes(&self) -> impl Iterator<Item = u64> {
+        self.schedules.keys().copied()
+    }
+
+    /// The seed of the first schedule.
+    fn first(&self) -> u64 {
+        self.run().map_or(0, |(head, _)| head.seed)
     }
 
     /// Where it breaks; what was played until now is looked at, too.
@@ -149,7 +183,7 @@ impl Trace {
     }
 
     pub(super) fn chunks(&self, seed: u64) -> &[Chunk] {
-        let number = seed.wrapping_sub(self.head().map_or(0, |head| head.seed));
+        let number = seed.wrapping_sub(self.first());
         self.schedules.get(&number).map_or(&[], Vec::as_slice)
     }
 
@@ -214,34 +248,40 @@ impl Trace {
         let damaged = Break::Damaged(chunk.at);
         let (mut stored, mut bytes) = (Vec::new(), Vec::new());
         match (chunk.header.kind, &mut self.start) {
-            (Kind::Head, None) => {
+            (Kind::Head, Start::Nothing) => {
                 self.load(chunk, &mut stored, &mut bytes)?;
                 let head: Head = serde_json::from_slice(&bytes).map_err(|_| damaged)?;
                 if !head.is_possible() {
                     return Err(damaged);
                 }
-                self.start = Some((head, String::new()));
+                self.start = Start::Run(head, String::new());
             }
-            (Kind::Module, Some((_, module))) if module.is_empty() => {
+            (Kind::Exec, Start::Nothing) => {
+                self.load(chunk, &mut stored, &mut bytes)?;
+                self.start = Start::Exec(serde_json::from_slice(&bytes).map_err(|_| damaged)?);
+            }
+            (Kind::Module, Start::Run(_, module)) if module.is_empty() => {
                 self.load(chunk, &mut stored, &mut bytes)?;
                 let text = String::from_utf8(bytes).map_err(|_| damaged)?;
-                if let Some((_, module)) = &mut self.start {
+                if let Start::Run(_, module) = &mut self.start {
                     *module = text;
                 }
             }
-            (Kind::Source, Some(_)) => {
+            (Kind::Source, Start::Run(..) | Start::Exec(_)) => {
                 self.load(chunk, &mut stored, &mut bytes)?;
                 self.sources.push(serde_json::from_slice(&bytes).map_err(|_| damaged)?);
             }
-            (Kind::Begin | Kind::Units | Kind::End | Kind::Done, Some(_)) => {
+            (Kind::Begin | Kind::Units | Kind::End | Kind::Done, Start::Run(..))
+            | (Kind::Event | Kind::Units, Start::Exec(_)) => {
                 self.schedules.entry(chunk.header.schedule).or_default().push(*chunk);
             }
-            (Kind::Finish, Some(_)) => {
+            (Kind::Finish, Start::Run(..) | Start::Exec(_)) => {
                 self.load(chunk, &mut stored, &mut bytes)?;
                 let finish: Finish = serde_json::from_slice(&bytes).map_err(|_| damaged)?;
                 if finish.schedules != self.schedules.len() as u64 {
                     return Err(damaged);
                 }
+                self.status = finish.status;
                 return Ok(true);
             }
             _ => return Err(damaged),

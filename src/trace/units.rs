@@ -1,13 +1,64 @@
 //! How records lie in a chunk: the first byte of all units, then the second of all, and so on. What is alike in one record and the
 //! next so comes together: LZ4 leaves a third to four fifths of what it leaves of records as they are.
 
-use crate::abi::Unit;
+use super::chunk::MOST_UNITS;
+use crate::abi::{MAX_UNITS, Unit, decode};
 
 /// Bytes of a unit.
 const BYTES: usize = size_of::<Unit>();
 
+/// Units that are gathered before they are written.
+const GATHERED: usize = MOST_UNITS / BYTES - MAX_UNITS;
+
+/// Records on their way to a chunk.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    units: Vec<Unit>,
+    bytes: Vec<u8>,
+}
+
+impl Gathered {
+    /// Adds whole records. `full` gets the contents of each chunk that they fill.
+    pub(super) fn add(&mut self, mut units: &[Unit], mut full: impl FnMut(&[u8])) {
+        while !units.is_empty() {
+            let room = GATHERED.saturating_sub(self.units.len());
+            let (now, rest) = units.split_at(whole(units, room));
+            self.units.extend_from_slice(now);
+            units = rest;
+            if self.units.len() >= GATHERED || !rest.is_empty() {
+                self.flush(&mut full);
+            }
+        }
+    }
+
+    /// Hands on what is left.
+    pub(super) fn flush(&mut self, mut full: impl FnMut(&[u8])) {
+        if !self.units.is_empty() {
+            lay(&self.units, &mut self.bytes);
+            self.units.clear();
+            full(&self.bytes);
+        }
+    }
+}
+
+/// How many units there is room for, but for whole records: the last one may reach over.
+fn whole(units: &[Unit], room: usize) -> usize {
+    if units.len() <= room {
+        return units.len();
+    }
+    let mut at = 0;
+    while at < room.max(1) {
+        match decode(units.get(at..).unwrap_or(&[])) {
+            Ok(Some(record)) => at += record.units().len(),
+            // What is damaged stays so wherever it is cut.
+            _ => return units.len().min(room.max(1)),
+        }
+    }
+    at
+}
+
 /// Lays units out, in a buffer that is used again.
-pub(super) fn lay(units: &[Unit], bytes: &mut Vec<u8>) {
+fn lay(units: &[Unit], bytes: &mut Vec<u8>) {
     bytes.clear();
     bytes.resize(units.len() * BYTES, 0);
     for (column, place) in bytes.chunks_exact_mut(units.len().max(1)).enumerate() {

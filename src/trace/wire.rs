@@ -35,11 +35,29 @@ impl Head {
     /// Whether the launches are such as a command line or a launch file can describe.
     pub(super) fn is_possible(&self) -> bool {
         self.launches.len() <= MOST_LAUNCHES
-            && self.launches.iter().enumerate().all(|(index, launch)| is_possible(launch, index))
+            && self.launches.iter().enumerate().all(|(index, launch)| {
+                is_possible(launch) && launch.after.iter().all(|earlier| *earlier < index)
+            })
     }
 }
 
-fn is_possible(launch: &Launch, index: usize) -> bool {
+/// What is known before a program runs under `exec`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct ExecHead {
+    /// The version of ptxrace.
+    pub tool: String,
+    /// The command that was given.
+    pub command: String,
+    /// The exit code where there are races.
+    pub races: u8,
+    /// An inconclusive run fails.
+    pub strict: bool,
+    /// What reports note of the environment.
+    pub notes: Vec<String>,
+}
+
+/// Whether a device can have run a launch of this shape.
+pub fn is_possible(launch: &Launch) -> bool {
     let size = |extent: [u32; 3], most: u64| {
         let size = extent.iter().try_fold(1u64, |size, n| size.checked_mul(u64::from(*n)));
         size.is_some_and(|size| (1..=most).contains(&size))
@@ -49,7 +67,6 @@ fn is_possible(launch: &Launch, index: usize) -> bool {
     size(launch.grid, u64::from(u32::MAX))
         && size(launch.block, 1024)
         && launch.cluster.is_none_or(|cluster| size(cluster, 16) && divides(cluster))
-        && launch.after.iter().all(|earlier| *earlier < index)
 }
 
 /// A source file.
@@ -74,6 +91,9 @@ pub(super) struct Done {
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Finish {
     pub(super) schedules: u64,
+    /// Of the program, under `exec`.
+    #[serde(default)]
+    pub(super) status: Option<u8>,
 }
 
 /// Tells whether records mean the same: their sites are numbers, which another version of ptxrace may give otherwise.

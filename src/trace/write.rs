@@ -1,19 +1,20 @@
 //! Writing. What cannot be written ends the trace, not the run.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufReader, Read, Write};
 
 use parking_lot::Mutex;
 use serde::Serialize;
 
-use super::chunk::{Kind, MOST_UNITS, pack};
-use super::units::lay;
-use super::wire::{Done, Finish, Head, Text};
+use super::chunk::{Kind, pack};
+use super::units::Gathered;
+use super::wire::{Done, ExecHead, Finish, Head, Text};
 use super::{MAGIC, VERSION};
-use crate::abi::{MAX_UNITS, Unit, decode};
+use crate::abi::Unit;
 use crate::backend::{BackendError, LaunchEnd, LaunchInfo, Outcome};
 
-/// Units that are gathered before they are written.
-const GATHERED: usize = MOST_UNITS / size_of::<Unit>() - MAX_UNITS;
+/// Bytes of a tape that are copied at once.
+const COPIED: usize = 1 << 20;
 
 /// Writes a trace, whose schedules may run side by side.
 pub struct Writer {
@@ -35,34 +36,65 @@ impl Out {
 }
 
 impl Writer {
-    /// Begins a trace.
+    /// Begins the trace of a run.
     pub fn new(
         to: Box<dyn Write + Send>,
         head: &Head,
         module: &str,
         sources: impl IntoIterator<Item = Text>,
     ) -> io::Result<Self> {
-        let mut out = Out { to, failed: None };
-        out.write(MAGIC);
-        out.write(&VERSION.to_le_bytes());
-        let writer = Self { seed: head.seed, out: Mutex::new(out) };
+        let writer = Self::start(to, head.seed);
         let mut packed = Vec::new();
         writer.json(Kind::Head, 0, head, &mut packed);
         writer.chunk(Kind::Module, 0, module.as_bytes(), &mut packed);
-        sources.into_iter().for_each(|source| writer.json(Kind::Source, 0, &source, &mut packed));
-        let failed = writer.out.lock().failed.take();
-        failed.map_or(Ok(writer), Err)
+        sources.into_iter().for_each(|source| writer.source(&source));
+        writer.so_far().map(|()| writer)
+    }
+
+    /// Begins the trace of a program that runs under `exec`, whose processes have tapes of their own.
+    pub fn exec(to: Box<dyn Write + Send>, head: &ExecHead) -> io::Result<Self> {
+        let writer = Self::start(to, 0);
+        writer.json(Kind::Exec, 0, head, &mut Vec::new());
+        writer.so_far().map(|()| writer)
+    }
+
+    fn start(to: Box<dyn Write + Send>, seed: u64) -> Self {
+        let mut out = Out { to, failed: None };
+        out.write(MAGIC);
+        out.write(&VERSION.to_le_bytes());
+        Self { seed, out: Mutex::new(out) }
+    }
+
+    /// Whether all could be written.
+    fn so_far(&self) -> io::Result<()> {
+        self.out.lock().failed.take().map_or(Ok(()), Err)
+    }
+
+    /// A source file.
+    pub fn source(&self, source: &Text) {
+        self.json(Kind::Source, 0, source, &mut Vec::new());
+    }
+
+    /// Adds the tape of a process, but for a chunk at its end that was cut off. Whether there is any.
+    pub fn append(&self, tape: &File) -> io::Result<bool> {
+        let whole = super::process::whole_chunks(tape)?;
+        let mut out = self.out.lock();
+        if out.failed.is_none() {
+            let mut from = BufReader::with_capacity(COPIED, tape.take(whole));
+            out.failed = io::copy(&mut from, &mut out.to).err();
+        }
+        Ok(whole > 0)
     }
 
     /// The schedule of this seed.
     pub fn schedule(&self, seed: u64) -> Tape<'_> {
         let number = seed.wrapping_sub(self.seed);
-        Tape { writer: self, number, units: Vec::new(), bytes: Vec::new(), packed: Vec::new() }
+        Tape { writer: self, number, gathered: Gathered::default(), packed: Vec::new() }
     }
 
-    /// Ends a trace that has so many schedules.
-    pub fn finish(self, schedules: u64) -> io::Result<()> {
-        self.json(Kind::Finish, 0, &Finish { schedules }, &mut Vec::new());
+    /// Ends a trace that has so many schedules, or processes; of a program, with the status that it has ended with.
+    pub fn finish(self, schedules: u64, status: Option<u8>) -> io::Result<()> {
+        self.json(Kind::Finish, 0, &Finish { schedules, status }, &mut Vec::new());
         let mut out = self.out.into_inner();
         out.failed.take().map_or(Ok(()), Err)?;
         out.to.flush()
@@ -92,8 +124,7 @@ impl Writer {
 pub struct Tape<'w> {
     writer: &'w Writer,
     number: u64,
-    units: Vec<Unit>,
-    bytes: Vec<u8>,
+    gathered: Gathered,
     packed: Vec<u8>,
 }
 
@@ -104,16 +135,9 @@ impl Tape<'_> {
     }
 
     /// Whole records.
-    pub fn records(&mut self, mut units: &[Unit]) {
-        while !units.is_empty() {
-            let room = GATHERED.saturating_sub(self.units.len());
-            let (now, rest) = units.split_at(whole(units, room));
-            self.units.extend_from_slice(now);
-            units = rest;
-            if self.units.len() >= GATHERED || !rest.is_empty() {
-                self.flush();
-            }
-        }
+    pub fn records(&mut self, units: &[Unit]) {
+        let Self { writer, number, gathered, packed } = self;
+        gathered.add(units, |bytes| writer.chunk(Kind::Units, *number, bytes, packed));
     }
 
     /// The launch has ended.
@@ -133,26 +157,7 @@ impl Tape<'_> {
     }
 
     fn flush(&mut self) {
-        if !self.units.is_empty() {
-            lay(&self.units, &mut self.bytes);
-            self.units.clear();
-            self.writer.chunk(Kind::Units, self.number, &self.bytes, &mut self.packed);
-        }
+        let Self { writer, number, gathered, packed } = self;
+        gathered.flush(|bytes| writer.chunk(Kind::Units, *number, bytes, packed));
     }
-}
-
-/// How many units there is room for, but for whole records: the last one may reach over.
-fn whole(units: &[Unit], room: usize) -> usize {
-    if units.len() <= room {
-        return units.len();
-    }
-    let mut at = 0;
-    while at < room.max(1) {
-        match decode(units.get(at..).unwrap_or(&[])) {
-            Ok(Some(record)) => at += record.units().len(),
-            // What is damaged stays so wherever it is cut.
-            _ => return units.len().min(room.max(1)),
-        }
-    }
-    at
 }

@@ -1,7 +1,9 @@
 //! Traces made by hand, after what `src/trace/mod.rs` says of the format and without what writes it.
 
+#![allow(dead_code, reason = "each test uses a part")]
+
 /// The chunks' kinds.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 pub(crate) enum Kind {
     Head = 1,
     Module,
@@ -11,6 +13,8 @@ pub(crate) enum Kind {
     End,
     Done,
     Finish,
+    Exec,
+    Event,
 }
 
 pub(crate) fn start(version: u32) -> Vec<u8> {

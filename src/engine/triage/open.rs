@@ -39,6 +39,8 @@ pub struct OpenTriage {
     engine: Engine,
     roles: Roles,
     worker: Worker,
+    /// Launches are checked here first.
+    triage: bool,
     /// The launch that was added last, if nothing before it may overlap it.
     next: Option<Launch>,
     /// The launch at hand, while there is no doubt.
@@ -65,6 +67,7 @@ impl OpenTriage {
             engine: Engine::open(),
             roles: Roles::default(),
             worker: Worker::new(&Arc::default()),
+            triage: true,
             next: None,
             current: None,
             number: 0,
@@ -73,6 +76,11 @@ impl OpenTriage {
             past_bytes: 0,
             clean: 0,
         }
+    }
+
+    /// The same without a triage: the engine gets all records.
+    pub fn without() -> Self {
+        Self { triage: false, ..Self::new() }
     }
 
     /// See `Engine::next_site`.
@@ -90,7 +98,7 @@ impl OpenTriage {
     /// See `Engine::add_launch`.
     pub fn add_launch(&mut self, launch: &backend::Launch, order: Ordered) {
         self.arrive(&order);
-        self.next = Launch::of(launch).filter(|_| order.open.is_empty());
+        self.next = Launch::of(launch).filter(|_| self.triage && order.open.is_empty());
         self.engine.add_launch(launch, order);
     }
 

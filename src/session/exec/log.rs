@@ -10,9 +10,25 @@ use serde::{Deserialize, Serialize};
 
 use crate::backend::{LaunchEnd, Region, Stop};
 use crate::finding::Finding;
+use crate::span::SourceFile;
+use crate::trace::ProcessTape;
 
 /// How the file of a process ends.
 pub(super) const EXTENSION: &str = "log";
+/// How its tape ends, if there is one.
+pub(super) const TAPE: &str = "tape";
+/// More files than a process has that replaces its program again and again.
+const MOST_ATTEMPTS: u64 = 1000;
+
+/// What takes lines.
+pub trait Lines: Send {
+    /// A line.
+    fn push(&mut self, line: &Line);
+    /// A module. Tells its number, by which launches name it.
+    fn module(&mut self, source: &SourceFile, first_site: u32) -> usize;
+    /// Nothing may hold lines back any longer.
+    fn flush(&mut self);
+}
 
 /// One line.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -99,6 +115,11 @@ pub enum Line {
         /// One sentence.
         detail: String,
     },
+    /// The tape of the process could not be written.
+    Unrecorded {
+        /// What the system says.
+        why: String,
+    },
 }
 
 /// Kinds of reasons for `Line::Incomplete`.
@@ -116,55 +137,38 @@ pub enum Gap {
 #[derive(Debug)]
 pub struct Writer {
     path: PathBuf,
+    /// Of the process among all.
+    number: u64,
     pending: Vec<u8>,
     modules: u32,
 }
 
 impl Writer {
-    /// Begins a log in a folder. A process that replaces its program has several.
-    pub fn create(folder: &Path, pid: u32, backend: &str, command: Vec<String>) -> io::Result<Self> {
+    /// Begins the log of a process in a folder. One that replaces its program has several.
+    pub fn create(folder: &Path, pid: u32) -> io::Result<Self> {
         let mut attempt = 0;
         let path = loop {
             let path = folder.join(format!("{pid:010}-{attempt:03}.{EXTENSION}"));
             match OpenOptions::new().write(true).create_new(true).open(&path) {
                 Ok(_) => break path,
-                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt < 999 => attempt += 1,
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists && attempt + 1 < MOST_ATTEMPTS => {
+                    attempt += 1;
+                }
                 Err(error) => return Err(error),
             }
         };
-        let mut writer = Self { path, pending: Vec::new(), modules: 0 };
-        writer.push(&Line::Process {
-            pid,
-            version: env!("CARGO_PKG_VERSION").into(),
-            backend: backend.into(),
-            command,
-        });
-        writer.flush()?;
-        Ok(writer)
+        let number = u64::from(pid) * MOST_ATTEMPTS + attempt;
+        Ok(Self { path, number, pending: Vec::new(), modules: 0 })
     }
 
-    /// Adds a line, which `flush` writes.
-    pub fn push(&mut self, line: &Line) {
-        // These lines have nothing that JSON cannot hold.
-        if serde_json::to_writer(&mut self.pending, line).is_ok() {
-            self.pending.push(b'\n');
-        }
-    }
-
-    /// Adds a module and tells its number.
-    pub fn module(&mut self, path: PathBuf, text: &str, first_site: u32) -> io::Result<usize> {
-        let number = self.modules;
-        let file = self.path.with_extension(format!("{number}.ptx"));
-        fs::write(&file, text)?;
-        self.modules += 1;
-        let text = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        self.push(&Line::Module { path, text, first_site });
-        self.flush()?;
-        Ok(number as usize)
+    /// Begins the tape of the process in a folder. Tapes have the order of logs.
+    pub(super) fn tape(&self, folder: &Path) -> io::Result<ProcessTape> {
+        let name = self.path.with_extension(TAPE);
+        ProcessTape::create(folder.join(name.file_name().unwrap_or_default()), self.number)
     }
 
     /// Writes what is pending. The file is opened for each write: the program may close descriptors it did not open.
-    pub fn flush(&mut self) -> io::Result<()> {
+    fn write(&mut self) -> io::Result<()> {
         if self.pending.is_empty() {
             return Ok(());
         }
@@ -172,6 +176,48 @@ impl Writer {
         file.write_all(&self.pending)?;
         self.pending.clear();
         Ok(())
+    }
+}
+
+impl Lines for Writer {
+    fn push(&mut self, line: &Line) {
+        // These lines have nothing that JSON cannot hold.
+        if serde_json::to_writer(&mut self.pending, line).is_ok() {
+            self.pending.push(b'\n');
+        }
+    }
+
+    fn module(&mut self, source: &SourceFile, first_site: u32) -> usize {
+        let number = self.modules;
+        let file = self.path.with_extension(format!("{number}.ptx"));
+        if fs::write(&file, source.text()).is_err() {
+            return usize::MAX;
+        }
+        self.modules += 1;
+        let text = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        self.push(&Line::Module { path: source.path().to_owned(), text, first_site });
+        self.flush();
+        number as usize
+    }
+
+    fn flush(&mut self) {
+        // Where logs cannot be written, the program goes on; the report will lack what they would have said.
+        let _ = self.write();
+    }
+}
+
+/// A process may have no log.
+impl<L: Lines> Lines for Option<L> {
+    fn push(&mut self, line: &Line) {
+        self.iter_mut().for_each(|lines| lines.push(line));
+    }
+
+    fn module(&mut self, source: &SourceFile, first_site: u32) -> usize {
+        self.as_mut().map_or(0, |lines| lines.module(source, first_site))
+    }
+
+    fn flush(&mut self) {
+        self.iter_mut().for_each(Lines::flush);
     }
 }
 

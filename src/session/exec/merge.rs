@@ -1,9 +1,9 @@
-//! From the logs of all processes to one report.
+//! From the logs of all processes, or what their tapes gave, to one report.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::log::{self, EXTENSION, Gap, Line};
+use super::log::{self, EXTENSION, Gap, Line, Lines};
 use crate::backend::{Launch, LaunchEnd, Plan, Program, Region, Stop};
 use crate::diag::{Diagnostic, quoted};
 use crate::explain::names::demangle;
@@ -15,11 +15,92 @@ use crate::report::{Incomplete, LaunchFacts, Reason, Report};
 use crate::session::Policy;
 use crate::session::hints;
 use crate::session::incomplete::Why;
+use crate::session::record;
 use crate::session::schedules::distinct;
 use crate::span::SourceFile;
+use crate::trace::Text;
 
-/// Makes the report of all logs in a folder. `command` shows the findings again.
-pub fn merge(folder: &Path, policy: &Policy, search: &Search, command: &str) -> Result<Report, Diagnostic> {
+/// What all processes have left behind.
+#[derive(Default)]
+pub struct Logs {
+    processes: Vec<Process>,
+}
+
+impl Logs {
+    /// Reads all logs in a folder.
+    pub fn read(folder: &Path) -> Result<Self, Diagnostic> {
+        read(folder).map(|processes| Self { processes })
+    }
+
+    /// Of these processes, in their order.
+    pub(super) fn of(processes: Vec<Process>) -> Self {
+        Self { processes }
+    }
+
+    /// Why the tape of a process could not be written, and which process that is.
+    pub(super) fn unrecorded(&self) -> Option<(&str, &str)> {
+        self.processes
+            .iter()
+            .find_map(|process| Some((process.unrecorded.as_deref()?, process.name.as_str())))
+    }
+
+    /// The sources that reports may show.
+    pub(super) fn sources(&self, sources: &Sources) -> Vec<Text> {
+        let mut names = BTreeSet::new();
+        for (source, first) in self.processes.iter().flat_map(|process| &process.modules) {
+            names.extend(record::named(&SiteTable::numbered(&ptx::parse(source.text()).module, *first)));
+        }
+        record::texts(names, sources).collect()
+    }
+
+    /// The report, before anybody says what counts. `command` shows the findings again; `incomplete` is known beforehand.
+    pub(super) fn report(self, sources: &Sources, command: &str, incomplete: Vec<Incomplete>) -> Report {
+        let Self { processes } = self;
+        let several = processes.iter().filter(|process| process.has_launches()).count() > 1;
+        let launches =
+            processes.iter().flat_map(|process| &process.operations).filter(|o| o.module.is_some());
+        let (all, unchecked) = launches.fold((0, 0), |(all, un), o| (all + 1, un + u64::from(!o.checked)));
+        let unwanted: BTreeSet<String> =
+            processes.iter().flat_map(|process| process.unwanted.clone()).collect();
+        let no_process = processes.is_empty();
+        let mut merged = Merged::default();
+        merged.report.incomplete = incomplete;
+        for process in processes {
+            merged.add(process, sources, command, several);
+        }
+        let mut report = merged.report;
+        if all == unchecked && report.incomplete.is_empty() {
+            let nothing = all == 0 && unwanted.is_empty();
+            report.incomplete.push(if nothing { no_launch(no_process) } else { none_checked(all) });
+        } else if unchecked > 0 {
+            let message = format!("{unchecked} of {all} launches were not checked, as the command line asks");
+            report.notes.push(Diagnostic::remark(message));
+        }
+        if !unwanted.is_empty() {
+            let names = unwanted.iter().map(|kernel| demangle(kernel).short);
+            let list = quoted(names, 5);
+            let message = format!("not instrumented, and not checked, as the command line asks: {list}");
+            report.notes.push(Diagnostic::remark(message));
+        }
+        report.incomplete = distinct(report.incomplete);
+        report
+    }
+}
+
+/// Where sources are looked for: modules name them by the folder that the compiler was run in.
+pub(super) fn sources(search: &Search) -> Sources {
+    Sources::beside(Path::new("")).with(search)
+}
+
+/// Makes the report of all processes. `command` shows the findings again.
+pub fn merge(logs: Logs, policy: &Policy, search: &Search, command: &str) -> Report {
+    let mut report = logs.report(&sources(search), command, Vec::new());
+    report.judge(policy);
+    report.notes.extend(hints::sources(&report.findings));
+    report
+}
+
+fn read(folder: &Path) -> Result<Vec<Process>, Diagnostic> {
     let cannot = |path: &Path, error: std::io::Error| {
         Diagnostic::error(format!("cannot read `{}`: {error}", path.display()))
     };
@@ -34,34 +115,9 @@ pub fn merge(folder: &Path, policy: &Policy, search: &Search, command: &str) -> 
     let mut processes = Vec::new();
     for path in &paths {
         let (lines, bad) = log::read(path).map_err(|error| cannot(path, error))?;
-        processes.push(Process::new(folder, lines, bad)?);
+        processes.push(Process::read(folder, lines, bad)?);
     }
-    let several = processes.iter().filter(|process| process.has_launches()).count() > 1;
-    let launches = processes.iter().flat_map(|process| &process.operations).filter(|o| o.module.is_some());
-    let (all, unchecked) = launches.fold((0, 0), |(all, un), o| (all + 1, un + u64::from(!o.checked)));
-    let unwanted: BTreeSet<String> = processes.iter().flat_map(|process| process.unwanted.clone()).collect();
-    let mut merged = Merged::default();
-    for process in processes {
-        merged.add(process, search, command, several)?;
-    }
-    let mut report = merged.report;
-    if all == unchecked && report.incomplete.is_empty() {
-        let nothing = all == 0 && unwanted.is_empty();
-        report.incomplete.push(if nothing { no_launch(paths.is_empty()) } else { none_checked(all) });
-    } else if unchecked > 0 {
-        let message = format!("{unchecked} of {all} launches were not checked, as the command line asks");
-        report.notes.push(Diagnostic::remark(message));
-    }
-    if !unwanted.is_empty() {
-        let names = unwanted.iter().map(|kernel| demangle(kernel).short);
-        let list = quoted(names, 5);
-        let message = format!("not instrumented, and not checked, as the command line asks: {list}");
-        report.notes.push(Diagnostic::remark(message));
-    }
-    report.incomplete = distinct(report.incomplete);
-    report.judge(policy);
-    report.notes.extend(hints::sources(&report.findings));
-    Ok(report)
+    Ok(processes)
 }
 
 fn incomplete(reason: Reason, detail: String, help: Option<&str>) -> Incomplete {
@@ -99,9 +155,9 @@ struct Operation {
     shared: Vec<Region>,
 }
 
-/// The log of a process.
+/// What a process has left behind.
 #[derive(Default)]
-struct Process {
+pub(super) struct Process {
     name: String,
     backend: &'static str,
     modules: Vec<(SourceFile, u32)>,
@@ -112,6 +168,8 @@ struct Process {
     /// Kernels that were not instrumented, and that nobody wants checked.
     unwanted: Vec<String>,
     incomplete: Vec<Incomplete>,
+    /// Why its tape is not whole.
+    unrecorded: Option<String>,
 }
 
 fn launch(kernel: String, grid: [u32; 3], block: [u32; 3], cluster: Option<[u32; 3]>, stream: u32) -> Launch {
@@ -119,14 +177,28 @@ fn launch(kernel: String, grid: [u32; 3], block: [u32; 3], cluster: Option<[u32;
 }
 
 impl Process {
-    fn new(folder: &Path, lines: Vec<Line>, bad: usize) -> Result<Self, Diagnostic> {
+    fn read(folder: &Path, lines: Vec<Line>, bad: usize) -> Result<Self, Diagnostic> {
         let mut process = Self::default();
         if bad > 0 {
             let detail = format!("{bad} lines of a log could not be read");
             process.incomplete.push(incomplete(Reason::DroppedRecords, detail, None));
         }
         for line in lines {
-            process.line(folder, line)?;
+            match line {
+                Line::Process { version, .. } if version != env!("CARGO_PKG_VERSION") => {
+                    return Err(Diagnostic::error(format!("the wrapper has version {version}"))
+                        .help("take `ptxrace` and its wrapper from one build"));
+                }
+                Line::Module { path, text, first_site } => {
+                    let refuse =
+                        |error: String| Diagnostic::error(format!("cannot read a module's text: {error}"));
+                    let text =
+                        std::fs::read_to_string(folder.join(text)).map_err(|e| refuse(e.to_string()))?;
+                    let source = SourceFile::new(path, text).map_err(|e| refuse(e.to_string()))?;
+                    process.modules.push((source, first_site));
+                }
+                line => process.line(line),
+            }
         }
         Ok(process)
     }
@@ -135,23 +207,14 @@ impl Process {
         self.operations.iter().any(|operation| operation.module.is_some())
     }
 
-    fn line(&mut self, folder: &Path, line: Line) -> Result<(), Diagnostic> {
+    fn line(&mut self, line: Line) {
         match line {
-            Line::Process { pid, version, backend, command } => {
-                if version != env!("CARGO_PKG_VERSION") {
-                    return Err(Diagnostic::error(format!("the wrapper has version {version}"))
-                        .help("take `ptxrace` and its wrapper from one build"));
-                }
+            Line::Process { pid, version: _, backend, command } => {
                 self.backend = if backend == "gpu" { "gpu" } else { "emu" };
                 self.name = format!("process {pid}, `{}`", command.join(" "));
             }
-            Line::Module { path, text, first_site } => {
-                let refuse =
-                    |error: String| Diagnostic::error(format!("cannot read a module's text: {error}"));
-                let text = std::fs::read_to_string(folder.join(text)).map_err(|e| refuse(e.to_string()))?;
-                let source = SourceFile::new(path, text).map_err(|e| refuse(e.to_string()))?;
-                self.modules.push((source, first_site));
-            }
+            // It comes with its text.
+            Line::Module { .. } => {}
             Line::Region(region) => self.regions.push(region),
             Line::Launch { module, kernel, grid, block, cluster, stream, checked, test, .. } => {
                 let launch = launch(kernel, grid, block, cluster, stream);
@@ -198,9 +261,22 @@ impl Process {
                 };
                 self.incomplete.push(incomplete(reason, detail, help));
             }
+            Line::Unrecorded { why } => self.unrecorded = Some(why),
         }
-        Ok(())
     }
+}
+
+impl Lines for Process {
+    fn push(&mut self, line: &Line) {
+        self.line(line.clone());
+    }
+
+    fn module(&mut self, source: &SourceFile, first_site: u32) -> usize {
+        self.modules.push((source.clone(), first_site));
+        self.modules.len() - 1
+    }
+
+    fn flush(&mut self) {}
 }
 
 /// Moves a finding's threads to the numbers that launches have in the report.
@@ -222,15 +298,8 @@ struct Merged {
 }
 
 impl Merged {
-    fn add(
-        &mut self,
-        process: Process,
-        search: &Search,
-        command: &str,
-        several: bool,
-    ) -> Result<(), Diagnostic> {
-        let Process { name, backend, modules, operations, regions, findings, incomplete, unwanted: _ } =
-            process;
+    fn add(&mut self, process: Process, sources: &Sources, command: &str, several: bool) {
+        let Process { name, backend, modules, operations, regions, findings, incomplete, .. } = process;
         let base = u32::try_from(self.plan.launches.len()).unwrap_or(u32::MAX);
         self.report.incomplete.extend(incomplete);
         let parsed: Vec<_> = modules.iter().map(|(source, _)| ptx::parse(source.text()).module).collect();
@@ -254,8 +323,6 @@ impl Merged {
             tests.push(test);
             self.plan.launches.push(launch);
         }
-        // Sources are named by the folder that the compiler was run in.
-        let sources = Sources::beside(Path::new("")).with(search);
         for (index, (module, end)) in (base..).zip(ends) {
             let Some(module) = module else { continue };
             let Some(launch) = self.plan.launches.get(index as usize) else { continue };
@@ -272,7 +339,7 @@ impl Merged {
                 test: tests.get(index as usize).cloned().flatten(),
             });
             let Some(program) = programs.get(module).copied() else { continue };
-            let why = Why { program, plan: &self.plan, sources: &sources };
+            let why = Why { program, plan: &self.plan, sources };
             match &end {
                 Some((end, stop)) => {
                     self.report.incomplete.extend(why.end(index, end, stop.as_ref()));
@@ -291,7 +358,7 @@ impl Merged {
                 plan: &self.plan,
                 memory: &memory,
                 regions: regions.get(..known).unwrap_or(&regions),
-                sources: &sources,
+                sources,
                 replay: command,
                 schedules: None,
             };
@@ -304,7 +371,6 @@ impl Merged {
             explained.diagnostic.notes.splice(at..at, whose);
             self.report.findings.push(explained);
         }
-        Ok(())
     }
 }
 
@@ -316,10 +382,11 @@ mod tests {
 
     fn merged(lines: &[Line]) -> Report {
         let folder = tempfile::tempdir().unwrap();
-        let mut log = Writer::create(folder.path(), 1, "gpu", vec!["app".into()]).unwrap();
+        let mut log = Writer::create(folder.path(), 1).unwrap();
         lines.iter().for_each(|line| log.push(line));
-        log.flush().unwrap();
-        merge(folder.path(), &Policy::default(), &Search::default(), "again").unwrap()
+        log.flush();
+        let logs = Logs::read(folder.path()).unwrap();
+        merge(logs, &Policy::default(), &Search::default(), "again")
     }
 
     #[test]

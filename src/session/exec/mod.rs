@@ -1,24 +1,34 @@
-//! `ptxrace exec`: a program is run under the wrapper, whose processes write logs, and these become one report.
+//! `ptxrace exec`: a program is run under the wrapper, whose processes write logs, and these become one report. With a tape
+//! of each process besides, it can be made again.
 
 mod current;
 mod environment;
+mod event;
 mod launcher;
 pub mod log;
 mod merge;
+mod observer;
+mod order;
 pub mod provenance;
 pub mod ptxas;
+mod record;
+mod replay;
 mod wanted;
 
 pub use current::current_test;
 pub use environment::{Environment, environment, prepare};
 pub use launcher::{Child, Ended, find_wrapper, launch};
-pub use merge::merge;
+pub use merge::{Logs, merge};
+pub use observer::Observer;
+pub use record::Recording;
+pub(super) use replay::{Foreign, replay};
 pub use wanted::{Counted, Wanted};
 
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 use crate::backend::{MemoryOrder, RunOptions};
+use log::{Line, Writer};
 
 /// The environment variable that holds `Settings` as JSON.
 pub const VARIABLE: &str = "PTXRACE_EXEC";
@@ -62,6 +72,8 @@ pub struct Settings {
     pub timeout: Option<f64>,
     /// Which launches are checked.
     pub wanted: Wanted,
+    /// Where tapes go, if there shall be any.
+    pub tapes: Option<PathBuf>,
 }
 
 impl Settings {
@@ -75,6 +87,7 @@ impl Settings {
             weak: options.memory == MemoryOrder::Weak,
             timeout: options.timeout.map(|timeout| timeout.as_secs_f64()),
             wanted,
+            tapes: None,
         }
     }
 
@@ -92,4 +105,29 @@ impl Settings {
             ..RunOptions::default()
         }
     }
+}
+
+/// Begins to observe the process of this number, as it was told.
+pub fn observe(settings: &Settings, pid: u32, command: Vec<String>) -> Observer<Option<Writer>> {
+    let Ok(log) = Writer::create(&settings.folder, pid) else { return Observer::new(None, true) };
+    let tape = settings.tapes.as_ref().map(|folder| log.tape(folder));
+    let mut observer = Observer::new(Some(log), true);
+    if let Some(tape) = tape {
+        observer = observer.with(tape);
+    }
+    let (version, backend) = (env!("CARGO_PKG_VERSION").into(), settings.runner.name().into());
+    observer.say(&Line::Process { pid, version, backend, command });
+    observer.flush();
+    observer
+}
+
+/// What decides with which status `exec` ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending {
+    /// The status where there are races.
+    pub races: u8,
+    /// An inconclusive run fails.
+    pub strict: bool,
+    /// The program's own. That of a trace which is cut off is not known.
+    pub status: Option<u8>,
 }

@@ -11,8 +11,8 @@ use std::sync::{Once, OnceLock};
 
 use parking_lot::lock_api::RawMutex as _;
 use parking_lot::{Mutex, MutexGuard};
-use ptxrace::session::exec::log::{Gap, Writer};
-use ptxrace::session::exec::{Runner, Settings, VARIABLE};
+use ptxrace::session::exec::log::Gap;
+use ptxrace::session::exec::{Observer, Runner, Settings, VARIABLE, Wanted, observe};
 
 use crate::api::Own;
 use crate::code::{Answer, Code};
@@ -83,12 +83,9 @@ pub(crate) fn thread() -> ThreadId {
 
 /// What writes what is seen.
 fn watch() -> Watch {
-    let settings = settings();
-    let log = settings.and_then(|settings| {
-        let command = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
-        Writer::create(&settings.folder, std::process::id(), settings.runner.name(), command).ok()
-    });
-    Watch::new(log, settings.map(|settings| settings.wanted.clone()).unwrap_or_default())
+    let Some(settings) = settings() else { return Watch::new(Observer::new(None, true), Wanted::default()) };
+    let command = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
+    Watch::new(observe(settings, std::process::id(), command), settings.wanted.clone())
 }
 
 /// Makes the emulator's driver, if there is none.
@@ -198,8 +195,8 @@ extern "C" fn at_exit() {
         // Another thread may be in a launch that never ends.
         if let Some(mut side) = SIDE.try_lock() {
             match side.as_mut() {
-                Some(Side::Emulator(driver)) => driver.watch.report(true),
-                Some(Side::Gpu(gpu)) => gpu.watch.report(true),
+                Some(Side::Emulator(driver)) => driver.watch.leave(),
+                Some(Side::Gpu(gpu)) => gpu.watch.leave(),
                 None => {}
             }
             MutexGuard::unlock_fair(side);

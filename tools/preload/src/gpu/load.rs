@@ -111,7 +111,7 @@ impl Part {
         let variables = of_global.map(|v| (v.name.text.to_owned(), v.element_bytes().max(1))).collect();
         let open_bounds = has_open_bounds(&module);
         drop(module);
-        let number = gpu.watch.module(&source, Arc::clone(&sites), first);
+        let number = gpu.watch.module(&source, Arc::clone(&sites));
         Some((Self { number, sites, source, entries, variables, open_bounds }, text))
     }
 

@@ -98,7 +98,7 @@ impl Driver {
         let loaded = self.device.load(&module, Arc::clone(&sites));
         let entries = facts(&module);
         drop(module);
-        let number = self.watch.module(&source, sites, first);
+        let number = self.watch.module(&source, sites);
         for variable in loaded.variables() {
             self.watch.say(&Line::Region(variable.clone()));
         }

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use ptxrace::engine::StreamId;
-use ptxrace::session::exec::Wanted;
 use ptxrace::session::exec::log::Writer;
+use ptxrace::session::exec::{Observer, Wanted};
 
 use super::*;
 use crate::code::Code;
@@ -83,8 +83,8 @@ struct Setup {
 fn setup() -> Setup {
     let host = Fake::default();
     let folder = tempfile::tempdir().unwrap();
-    let log = Writer::create(folder.path(), 1, "emu", vec!["app".into()]).unwrap();
-    let watch = Watch::new(Some(log), Wanted::default());
+    let log = Writer::create(folder.path(), 1).unwrap();
+    let watch = Watch::new(Observer::new(Some(log), true), Wanted::default());
     let mut driver = Driver::new(Box::new(host.clone()), watch, RunOptions::default());
     driver.create_context(1);
     let image = host.add(PTX.as_bytes());

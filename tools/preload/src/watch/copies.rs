@@ -2,9 +2,7 @@
 //! the driver's documentation tells. Where it leaves that open, the host does not wait.
 
 use ptxrace::engine::HostAccess;
-use ptxrace::finding::{AccessClass, HOST_SITES};
-use ptxrace::instrument::SiteId;
-use ptxrace::session::exec::log::Line;
+use ptxrace::finding::AccessClass;
 
 use super::{Stream, Watch};
 
@@ -80,14 +78,7 @@ impl Watch {
     /// An operation of the host in a stream.
     pub(crate) fn operate(&mut self, call: &'static str, accesses: &[HostAccess], stream: Stream) {
         let order = self.streams.enqueue(stream);
-        let kind = self.calls.iter().position(|other| *other == call).unwrap_or_else(|| {
-            self.calls.push(call);
-            self.calls.len() - 1
-        });
-        let site = SiteId(HOST_SITES.0 + kind as u32);
-        self.say(&Line::Host { index: order.index, call: call.into(), stream: stream.0 });
-        self.engine.host_operation(site, accesses, order);
-        self.report(false);
+        self.observer.host(call, accesses, order, stream.0);
     }
 
     /// Rows, which are joined and not empty, are copied.

@@ -2,15 +2,14 @@
 
 use ptxrace::abi::Unit;
 use ptxrace::backend::{Launch, LaunchEnd, LaunchInfo, Sink, Stop};
-use ptxrace::engine::OpenTriage;
-use ptxrace::session::exec::current_test;
-use ptxrace::session::exec::log::{Gap, Line};
+use ptxrace::session::exec::log::{Gap, Line, Writer};
+use ptxrace::session::exec::{Observer, current_test};
 
 use super::{Stream, Watch};
 
-/// Takes records to the engine, if the launch is to be checked, and keeps how it ended.
+/// Takes records where they are checked, if the launch is to be checked, and keeps how it ended.
 pub(crate) struct Tap<'t> {
-    engine: Option<&'t mut OpenTriage>,
+    observer: Option<&'t mut Observer<Option<Writer>>>,
     end: LaunchEnd,
 }
 
@@ -23,21 +22,21 @@ impl Tap<'_> {
 
 impl Sink for Tap<'_> {
     fn begin(&mut self, info: &LaunchInfo) {
-        if let Some(engine) = &mut self.engine {
-            engine.begin(info);
+        if let Some(observer) = &mut self.observer {
+            observer.begin(info);
         }
     }
 
     fn records(&mut self, units: &[Unit]) {
-        if let Some(engine) = &mut self.engine {
-            engine.records(units);
+        if let Some(observer) = &mut self.observer {
+            observer.records(units);
         }
     }
 
     fn end(&mut self, end: &LaunchEnd) {
         self.end = end.clone();
-        if let Some(engine) = &mut self.engine {
-            engine.end(end);
+        if let Some(observer) = &mut self.observer {
+            observer.end(end);
         }
     }
 }
@@ -68,31 +67,17 @@ impl Watch {
     ) -> u32 {
         let order = self.streams.enqueue(stream);
         let index = order.index;
-        self.say(&Line::Launch {
-            index,
-            module,
-            kernel: launch.kernel.clone(),
-            grid: launch.grid,
-            block: launch.block,
-            cluster: launch.cluster,
-            stream: launch.stream,
-            checked,
-            test: current_test(),
-        });
-        self.flush();
-        self.engine.add_launch(launch, order);
+        self.observer.launch(launch, order, module, checked, current_test());
         index
     }
 
     /// What takes the records of the launch that has begun.
     pub(crate) fn tap(&mut self, checked: bool) -> Tap<'_> {
-        Tap { engine: checked.then_some(&mut self.engine), end: LaunchEnd::default() }
+        Tap { observer: checked.then_some(&mut self.observer), end: LaunchEnd::default() }
     }
 
     /// A launch has ended.
     pub(crate) fn end_launch(&mut self, index: u32, end: LaunchEnd, stop: Option<Stop>) {
-        let shared = self.engine.shared_variables();
-        self.say(&Line::End { index, end, stop, shared });
-        self.report(false);
+        self.observer.over(index, end, stop);
     }
 }
