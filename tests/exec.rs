@@ -71,11 +71,11 @@ fn c_cases() -> Vec<(&'static str, Case)> {
         ("threads", Case { what: "threads", launches: 16, ..CLEAN }),
         ("fork", Case { what: "fork", launches: 5, ..CLEAN }),
         ("children", Case { what: "parent", launches: 6, ..race }),
-        ("graph", Case { what: "graph", incomplete: &["unsupported-call"], launches: 5, ..unsure }),
+        ("missing", Case { what: "missing", incomplete: &["unsupported-call"], launches: 5, ..unsure }),
         (
-            "graph-strict",
+            "missing-strict",
             Case {
-                what: "graph",
+                what: "missing",
                 flags: &["--strict"],
                 code: 67,
                 incomplete: &["unsupported-call"],
@@ -91,6 +91,35 @@ fn c_cases() -> Vec<(&'static str, Case)> {
             Case { what: "race", flags: &["--kernel", "fill"], incomplete: &["no-launch"], ..unsure },
         ),
         ("max-launches", Case { what: "streams", flags: &["--max-launches", "1"], launches: 1, ..CLEAN }),
+    ]
+}
+
+/// Of `tests/exec/graphs.c`.
+fn graph_cases() -> Vec<(&'static str, Case)> {
+    const A: (&str, &str, &str) = ("R006", "launch", "cuMemAlloc #1");
+    const B: (&str, &str, &str) = ("R006", "launch", "cuMemAlloc #2");
+    let race = Case { code: 66, verdict: "race", findings: &[A], ..CLEAN };
+    let case = |what, launches| (what, Case { what, launches, ..CLEAN });
+    let racy = |what, launches| (what, Case { what, launches, ..race });
+    let of_b = |what, launches| (what, Case { what, launches, findings: &[B], ..race });
+    let of_host = |what, launches| (what, Case { what, launches, findings: &[("R006", "host", "cuMemAlloc #2")], ..race });
+    vec![
+        case("chain", 2),
+        case("diamond", 8),
+        racy("diamond-race", 8),
+        of_host("memset-race", 2),
+        case("captured", 8),
+        of_b("captured-race", 8),
+        case("unjoined", 1),
+        case("child", 6),
+        racy("child-race", 6),
+        case("set", 2),
+        racy("set-race", 2),
+        case("update", 8),
+        case("disabled", 1),
+        case("beside", 2),
+        racy("beside-race", 2),
+        case("twice", 8),
     ]
 }
 
@@ -210,12 +239,15 @@ fn on(driver: Option<&Path>) -> On<'_> {
     driver.map_or(On::Emulator, On::Driver)
 }
 
-/// The C program, linked against the wrapper as against the driver; `None` without a compiler.
-fn compile(folder: &Path) -> Option<PathBuf> {
+/// A C program, linked against the wrapper as against the driver; `None` without a compiler.
+fn compile(folder: &Path, name: &str) -> Option<PathBuf> {
     Command::new("cc").arg("--version").output().ok()?;
-    std::os::unix::fs::symlink(wrapper(), folder.join("libcuda.so")).expect("a link");
-    let app = folder.join("app");
-    let source = root().join("tests/exec/app.c");
+    let link = folder.join("libcuda.so");
+    if !link.exists() {
+        std::os::unix::fs::symlink(wrapper(), link).expect("a link");
+    }
+    let app = folder.join(name);
+    let source = root().join("tests/exec").join(name).with_extension("c");
     let output = Command::new("cc")
         .args(["-Wall", "-Wextra", "-Werror", "-O1", "-o"])
         .arg(&app)
@@ -274,16 +306,19 @@ fn main() {
         return;
     }
     let folder = Arc::new(tempfile::tempdir().expect("a folder"));
-    let app = compile(folder.path());
+    let app = compile(folder.path(), "app");
+    let graphs = compile(folder.path(), "graphs");
     let driver = folder.path().join("driver.so");
     std::fs::copy(wrapper(), &driver).expect("a copy of the wrapper");
     let mut trials = Vec::new();
-    for (name, case) in c_cases() {
-        let (app, folder) = (app.clone(), Arc::clone(&folder));
+    let c_cases = c_cases().into_iter().map(|(name, case)| ("c", name, case, app.clone()));
+    let graph_cases = graph_cases().into_iter().map(|(name, case)| ("graph", name, case, graphs.clone()));
+    for (kind, name, case, app) in c_cases.chain(graph_cases) {
+        let folder = Arc::clone(&folder);
         let ignored = app.is_none();
         for (side, driver) in [("emu", None), ("gpu", Some(driver.clone()))] {
-            // Of graphs the emulator says that there are none, and the GPU's driver has them.
-            if driver.is_some() && case.what == "graph" {
+            // Of arrays the emulator says that there are none, and the GPU's driver has them.
+            if driver.is_some() && case.what == "missing" {
                 continue;
             }
             let (app, folder, case) = (app.clone(), Arc::clone(&folder), case.clone());
@@ -292,9 +327,17 @@ fn main() {
                 let app = app.ok_or("there is no C compiler")?;
                 check(on(driver.as_deref()), &case, &[&app, Path::new(case.what), &kernels()])
             };
-            trials.push(Trial::test(format!("c/{side}/{name}"), run).with_ignored_flag(ignored));
+            trials.push(Trial::test(format!("{kind}/{side}/{name}"), run).with_ignored_flag(ignored));
         }
     }
+    let (program, ignored, standing_in) = (graphs.clone(), graphs.is_none(), driver.clone());
+    let run = move || {
+        let app = program.ok_or("there is no C compiler")?;
+        let what = "updated-node";
+        let case = Case { what, verdict: "inconclusive", incomplete: &["unsupported-call"], launches: 1, ..CLEAN };
+        check(On::Driver(&standing_in), &case, &[&app, Path::new(what), &kernels()])
+    };
+    trials.push(Trial::test("graph/gpu/updated-node", run).with_ignored_flag(ignored));
     for (name, what, parts) in [
         (
             "streams",

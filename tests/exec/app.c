@@ -37,7 +37,7 @@ int cuEventCreate(Handle *, unsigned);
 int cuEventRecord(Handle, Handle);
 int cuEventSynchronize(Handle);
 int cuLaunchKernel(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void **, void **);
-int cuGraphCreate(Handle *, unsigned);
+int cuArrayCreate_v2(Handle *, const void *);
 
 #define CHECK(call)                                                       \
     do {                                                                  \
@@ -240,10 +240,10 @@ int main(int count_of_arguments, char **arguments) {
         copy(1);
     } else if (strcmp(what, "before") == 0) {
         before();
-    } else if (strcmp(what, "graph") == 0) {
-        Handle graph;
+    } else if (strcmp(what, "missing") == 0) {
+        Handle array;
         clean();
-        if (cuGraphCreate(&graph, 0) != 801)
+        if (cuArrayCreate_v2(&array, NULL) != 801)
             return 94;
     } else if (strcmp(what, "fault") == 0) {
         run_fill(0x10000, 1, NULL);

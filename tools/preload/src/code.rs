@@ -17,6 +17,7 @@ impl Code {
     pub(crate) const INVALID_PTX: Self = Self(218);
     pub(crate) const FILE_NOT_FOUND: Self = Self(301);
     pub(crate) const INVALID_HANDLE: Self = Self(400);
+    pub(crate) const ILLEGAL_STATE: Self = Self(401);
     pub(crate) const NOT_FOUND: Self = Self(500);
     pub(crate) const ILLEGAL_ADDRESS: Self = Self(700);
     pub(crate) const LAUNCH_OUT_OF_RESOURCES: Self = Self(701);
@@ -27,6 +28,13 @@ impl Code {
     pub(crate) const LAUNCH_FAILED: Self = Self(719);
     pub(crate) const COOPERATIVE_LAUNCH_TOO_LARGE: Self = Self(720);
     pub(crate) const NOT_SUPPORTED: Self = Self(801);
+    pub(crate) const CAPTURE_UNSUPPORTED: Self = Self(900);
+    pub(crate) const CAPTURE_UNMATCHED: Self = Self(903);
+    pub(crate) const CAPTURE_UNJOINED: Self = Self(904);
+    pub(crate) const CAPTURE_ISOLATION: Self = Self(905);
+    pub(crate) const CAPTURE_IMPLICIT: Self = Self(906);
+    pub(crate) const CAPTURED_EVENT: Self = Self(907);
+    pub(crate) const GRAPH_EXEC_UPDATE_FAILURE: Self = Self(910);
     pub(crate) const UNKNOWN: Self = Self(999);
 }
 

@@ -6,6 +6,7 @@
 //! | `stubs` | the symbols, which are jumps |
 //! | `call`, `code` | how a symbol was called, and result codes |
 //! | `process` | what a process has: one of the two below; threads, forks, the end |
+//! | `graph` | graphs: what their nodes do, and in which order |
 //! | `watch` | what the engine and the log are told, whoever runs kernels |
 //! | `state` | the driver on the emulator, safe: memory, modules, launches |
 //! | `api` | its functions: C types to `state` and back, `unsafe` |
@@ -15,8 +16,8 @@
 //! The library lies in every process that is started: until the first call of a symbol it does nothing.
 //!
 //! All host threads count as ordered by their calls; what host code itself reads and writes is not seen. What is not followed
-//! is told of in the report: on the emulator, what it does not provide and answers with `CUDA_ERROR_NOT_SUPPORTED` (graphs and
-//! stream capture, arrays and textures, virtual memory management, IPC, cooperative launches over several devices, `cuLink`);
+//! is told of in the report: on the emulator, what it does not provide and answers with `CUDA_ERROR_NOT_SUPPORTED` (arrays and
+//! textures, graphs with conditions or memory of their own, virtual memory management, IPC, cooperative launches over several devices, `cuLink`);
 //! before the real driver, launches of graphs and operations of streams on values in memory.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::print_stderr))]
@@ -25,6 +26,7 @@ mod api;
 mod call;
 mod code;
 mod gpu;
+mod graph;
 mod process;
 mod state;
 mod stubs;

@@ -30,7 +30,7 @@ struct End2D {
 }
 
 /// `CUDA_MEMCPY3D`
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
 pub(crate) struct Copy3D {
     from: End3D,
@@ -41,7 +41,7 @@ pub(crate) struct Copy3D {
 }
 
 /// One side of it.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug)]
 #[repr(C)]
 struct End3D {
     x: usize,
@@ -98,6 +98,31 @@ fn sides_3d(copy: &Copy3D) -> Answer<((Side, Side), Vec<Rows>)> {
         Rows { to, from, width: copy.width, height: copy.height, to_pitch, from_pitch }
     };
     Ok(((to_side, from_side), (0..copy.depth as u64).map(slice).collect()))
+}
+
+impl Copy3D {
+    /// Rows between two sides.
+    pub(crate) fn of_rows((to_side, from_side): (Side, Side), rows: Rows) -> Self {
+        let end = |side: Side, base: u64, pitch: u64| {
+            let kind = match side {
+                Side::Host => 1,
+                Side::Device => 2,
+                Side::Any => 4,
+            };
+            let (host, device) = if side == Side::Host { (base, 0) } else { (0, base) };
+            let pitch = pitch as usize;
+            End3D { x: 0, y: 0, z: 0, lod: 0, kind, host, device, array: 0, reserved: 0, pitch, height: 0 }
+        };
+        let (width, height) = (rows.width, rows.height);
+        let (from, to) =
+            (end(from_side, rows.from, rows.from_pitch), end(to_side, rows.to, rows.to_pitch));
+        Self { from, to, width, height, depth: 1 }
+    }
+
+    /// Its sides, and its rows slice by slice.
+    pub(crate) fn sides(&self) -> Answer<((Side, Side), Vec<Rows>)> {
+        sides_3d(self)
+    }
 }
 
 /// The rows of a copy in two dimensions.

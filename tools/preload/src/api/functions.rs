@@ -30,6 +30,28 @@ pub(crate) struct LaunchAttribute {
     value: [u32; 16],
 }
 
+impl LaunchAttribute {
+    pub(crate) fn new(id: u32, [x, y, z]: [u32; 3]) -> Self {
+        let mut value = [0; 16];
+        value[..3].copy_from_slice(&[x, y, z]);
+        Self { id, pad: 0, value }
+    }
+}
+
+impl LaunchConfig {
+    /// Attributes have to stay as long as it is used.
+    pub(crate) fn new(
+        grid: [u32; 3],
+        block: [u32; 3],
+        shared: u32,
+        stream: u64,
+        attributes: &[LaunchAttribute],
+    ) -> Self {
+        let (attributes, count) = (attributes.as_ptr(), attributes.len() as u32);
+        Self { grid, block, shared, stream, attributes, count }
+    }
+}
+
 const CLUSTER_DIMENSION: u32 = 4;
 const PROGRAMMATIC_EVENT: u32 = 7;
 const COMPLETION_EVENT: u32 = 12;
@@ -40,7 +62,7 @@ pub(crate) fn cluster(config: &LaunchConfig) -> Answer<Option<[u32; 3]>> {
     for at in 0..config.count as usize {
         let attribute = get(config.attributes.wrapping_add(at))?;
         match attribute.id {
-            CLUSTER_DIMENSION => cluster = Some([attribute.value[0], attribute.value[1], attribute.value[2]]),
+            CLUSTER_DIMENSION => cluster = cluster_of(&attribute.value),
             PROGRAMMATIC_EVENT | COMPLETION_EVENT => {
                 let detail = "a launch with an event attribute: the order by that event is not known";
                 crate::process::gap(Gap::Call, detail.into());
@@ -48,7 +70,13 @@ pub(crate) fn cluster(config: &LaunchConfig) -> Answer<Option<[u32; 3]>> {
             _ => {}
         }
     }
-    Ok(cluster.filter(|cluster| *cluster != [0; 3]))
+    Ok(cluster)
+}
+
+/// The cluster that the value of an attribute asks for.
+pub(super) fn cluster_of(value: &[u32; 16]) -> Option<[u32; 3]> {
+    let [x, y, z, ..] = *value;
+    (x != 0 || y != 0 || z != 0).then_some([x, y, z])
 }
 
 /// Ends the list of `extra`; a buffer with arguments; its size.
@@ -57,7 +85,7 @@ const BUFFER: usize = 1;
 const BUFFER_BYTES: usize = 2;
 
 /// What `extra` says: address and size of a buffer.
-fn packed(extra: *const usize) -> Answer<Option<(u64, u64)>> {
+pub(crate) fn packed(extra: *const usize) -> Answer<Option<(u64, u64)>> {
     if extra.is_null() {
         return Ok(None);
     }

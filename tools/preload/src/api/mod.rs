@@ -6,6 +6,7 @@
 mod contexts;
 mod copies;
 mod functions;
+mod graphs;
 mod memory;
 mod missing;
 mod modules;
@@ -15,7 +16,7 @@ mod symbols;
 use std::ffi::{CStr, c_char};
 
 pub(crate) use copies::{Copy2D, Copy3D, rows_2d, rows_3d};
-pub(crate) use functions::{LaunchConfig, cluster};
+pub(crate) use functions::{LaunchAttribute, LaunchConfig, cluster, packed};
 pub(crate) use symbols::address;
 #[cfg(test)]
 pub(crate) use symbols::all_names;

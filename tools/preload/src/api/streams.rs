@@ -3,12 +3,30 @@
 use std::ffi::c_void;
 
 use super::{calls, put, put_if};
-use crate::code::Code;
+use crate::code::{Answer, Code};
+use crate::graph::Work;
 use crate::process::{thread, within};
+use crate::state::Captured;
 
 /// A function of the host that a stream calls.
 type HostFunction = Option<extern "C" fn(*mut c_void)>;
 type Callback = Option<extern "C" fn(u64, u32, *mut c_void)>;
+
+/// For `CU_EVENT_RECORD_EXTERNAL` and `CU_EVENT_WAIT_EXTERNAL`, which make nodes of a graph.
+const EXTERNAL: u32 = 1;
+
+/// Says whether a stream is captured, and by which number.
+fn capture_info(cx: super::Cx, stream: u64, status: *mut u32, id: *mut u64) -> Answer<Option<Captured>> {
+    let captured = within(|driver| {
+        let stream = cx.stream(driver, stream)?;
+        Ok(driver.captured(stream))
+    })?;
+    put(status, captured.is_some().into())?;
+    if let Some(captured) = &captured {
+        put_if(id, captured.id);
+    }
+    Ok(captured)
+}
 
 calls! {
     fn cuStreamCreate(cx; stream: *mut u64, flags: u32) as [] per_thread [] {
@@ -59,6 +77,7 @@ calls! {
     fn cuStreamSynchronize(cx; stream: u64) as [] per_thread [cuStreamSynchronize_ptsz] {
         within(|driver| {
             let stream = cx.stream(driver, stream)?;
+            driver.not_captured(stream)?;
             driver.watch.synchronize(stream);
             Ok(())
         })
@@ -67,31 +86,97 @@ calls! {
     fn cuStreamQuery(cx; stream: u64) as [] per_thread [cuStreamQuery_ptsz] {
         within(|driver| {
             let stream = cx.stream(driver, stream)?;
+            driver.not_captured(stream)?;
             driver.watch.synchronize(stream);
             Ok(())
         })
     }
 
     fn cuStreamWaitEvent(cx; stream: u64, event: u64, flags: u32) as [] per_thread [cuStreamWaitEvent_ptsz] {
-        let _ = flags;
         within(|driver| {
             let stream = cx.stream(driver, stream)?;
-            driver.watch.wait(stream, event)
+            if flags & EXTERNAL != 0 && driver.is_capturing(stream) {
+                return driver.capture(stream, Work::Wait(event));
+            }
+            driver.wait(stream, event)
         })
     }
 
     fn cuStreamIsCapturing(cx; stream: u64, status: *mut u32) as [] per_thread [cuStreamIsCapturing_ptsz] {
-        let _ = stream;
-        put(status, 0)
+        let capturing = within(|driver| {
+            let stream = cx.stream(driver, stream)?;
+            Ok(driver.is_capturing(stream))
+        })?;
+        put(status, capturing.into())
+    }
+
+    fn cuStreamBeginCapture(cx; stream: u64) as [] per_thread [cuStreamBeginCapture_ptsz] {
+        within(|driver| {
+            let stream = cx.stream(driver, stream)?;
+            driver.begin_capture(stream)
+        })
+    }
+
+    fn cuStreamBeginCapture_v2(cx; stream: u64, mode: u32) as [] per_thread [cuStreamBeginCapture_v2_ptsz] {
+        let _ = mode;
+        within(|driver| {
+            let stream = cx.stream(driver, stream)?;
+            driver.begin_capture(stream)
+        })
+    }
+
+    fn cuStreamEndCapture(cx; stream: u64, graph: *mut u64) as [] per_thread [cuStreamEndCapture_ptsz] {
+        let captured = within(|driver| {
+            let stream = cx.stream(driver, stream)?;
+            driver.end_capture(stream)
+        });
+        put_if(graph, captured.unwrap_or(0));
+        captured.map(|_| ())
     }
 
     fn cuStreamGetCaptureInfo(
         cx;
         stream: u64,
         status: *mut u32,
-    ) as [cuStreamGetCaptureInfo_v2 cuStreamGetCaptureInfo_v3] per_thread [cuStreamGetCaptureInfo_ptsz cuStreamGetCaptureInfo_v2_ptsz cuStreamGetCaptureInfo_v3_ptsz] {
-        let _ = stream;
-        put(status, 0)
+        id: *mut u64,
+    ) as [] per_thread [cuStreamGetCaptureInfo_ptsz] {
+        capture_info(cx, stream, status, id).map(|_| ())
+    }
+
+    fn cuStreamGetCaptureInfo_v2(
+        cx;
+        stream: u64,
+        status: *mut u32,
+        id: *mut u64,
+        graph: *mut u64,
+        nodes: *mut usize,
+        count: *mut usize,
+    ) as [] per_thread [cuStreamGetCaptureInfo_v2_ptsz] {
+        if let Some(captured) = capture_info(cx, stream, status, id)? {
+            put_if(graph, captured.graph);
+            put_if(nodes, captured.after.0);
+            put_if(count, captured.after.1);
+        }
+        Ok(())
+    }
+
+    fn cuStreamGetCaptureInfo_v3(
+        cx;
+        stream: u64,
+        status: *mut u32,
+        id: *mut u64,
+        graph: *mut u64,
+        nodes: *mut usize,
+        edges: *mut usize,
+        count: *mut usize,
+    ) as [] per_thread [cuStreamGetCaptureInfo_v3_ptsz] {
+        if let Some(captured) = capture_info(cx, stream, status, id)? {
+            put_if(graph, captured.graph);
+            put_if(nodes, captured.after.0);
+            put_if(edges, 0);
+            put_if(count, captured.after.1);
+        }
+        Ok(())
     }
 
     fn cuThreadExchangeStreamCaptureMode(cx; mode: *mut u32) as [] per_thread [] {
@@ -106,9 +191,17 @@ calls! {
         data: *mut c_void,
     ) as [] per_thread [cuLaunchHostFunc_ptsz] {
         let function = function.ok_or(Code::INVALID_VALUE)?;
-        within(|driver| cx.stream(driver, stream).map(|_| ()))?;
-        // All that comes before it in the stream has run. No lock is held meanwhile.
-        function(data);
+        let captured = within(|driver| {
+            let stream = cx.stream(driver, stream)?;
+            if !driver.is_capturing(stream) {
+                return Ok(false);
+            }
+            driver.capture(stream, Work::Host(function, data as u64)).map(|()| true)
+        })?;
+        if !captured {
+            // All that comes before it in the stream has run. No lock is held meanwhile.
+            function(data);
+        }
         Ok(())
     }
 
@@ -137,7 +230,7 @@ calls! {
     fn cuEventRecord(cx; event: u64, stream: u64) as [] per_thread [cuEventRecord_ptsz] {
         within(|driver| {
             let stream = cx.stream(driver, stream)?;
-            driver.watch.record(event, stream)
+            driver.record(event, stream)
         })
     }
 
@@ -147,19 +240,27 @@ calls! {
         stream: u64,
         flags: u32,
     ) as [] per_thread [cuEventRecordWithFlags_ptsz] {
-        let _ = flags;
         within(|driver| {
             let stream = cx.stream(driver, stream)?;
-            driver.watch.record(event, stream)
+            if flags & EXTERNAL != 0 && driver.is_capturing(stream) {
+                return driver.capture(stream, Work::Record(event));
+            }
+            driver.record(event, stream)
         })
     }
 
     fn cuEventQuery(cx; event: u64) as [] per_thread [] {
-        within(|driver| driver.watch.wait_for(event))
+        within(|driver| {
+            driver.event_not_captured(event)?;
+            driver.watch.wait_for(event)
+        })
     }
 
     fn cuEventSynchronize(cx; event: u64) as [] per_thread [] {
-        within(|driver| driver.watch.wait_for(event))
+        within(|driver| {
+            driver.event_not_captured(event)?;
+            driver.watch.wait_for(event)
+        })
     }
 
     fn cuEventElapsedTime(cx; time: *mut f32, start: u64, end: u64) as [cuEventElapsedTime_v2] per_thread [] {

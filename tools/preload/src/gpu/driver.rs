@@ -65,6 +65,8 @@ macro_rules! imports {
     };
 }
 
+pub(super) use imports;
+
 imports! {
     cuCtxGetCurrent(context: *mut u64);
     cuCtxGetDevice(device: *mut i32);

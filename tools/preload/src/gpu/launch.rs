@@ -10,6 +10,7 @@ use ptxrace::session::exec::log::Gap;
 use super::ring::Rings;
 use super::{GIVEN_UP, Gpu, driver, given_up};
 use crate::code::{Code, name};
+use crate::watch::Stream;
 
 /// How long to sleep while nothing happens: from, to.
 const IDLE: (Duration, Duration) = (Duration::from_micros(5), Duration::from_micros(200));
@@ -24,6 +25,8 @@ pub(super) struct Config {
     pub(super) shared: u32,
     /// The handle, as the call means it: `CU_STREAM_LEGACY` or `CU_STREAM_PER_THREAD` where it is none.
     pub(super) stream: u64,
+    /// What it is ordered by, if not by that stream.
+    pub(super) branch: Option<Stream>,
 }
 
 /// Takes no records.
@@ -51,8 +54,7 @@ impl Gpu {
             return go();
         }
         if driver::is_capturing(config.stream) {
-            // It becomes a part of a graph, and logs nothing.
-            self.watch.gap(Gap::Call, "launches of graphs are not checked".into());
+            // It becomes a node of a graph, which is checked when that is launched.
             return go();
         }
         let context = driver::current();
@@ -73,7 +75,7 @@ impl Gpu {
             self.watch.gap(Gap::Call, detail);
             return go();
         }
-        let stream = self.stream(config.stream);
+        let stream = config.branch.unwrap_or_else(|| self.stream(config.stream));
         let begun = Launch {
             kernel: kernel.name.clone(),
             grid: config.grid,

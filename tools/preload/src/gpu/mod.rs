@@ -7,6 +7,8 @@
 //! | `hooks` | the symbols that do more than go on to the real one |
 //! | `load` | images in, instrumented modules out |
 //! | `link` | what is linked, and the PTX that machine code was made from |
+//! | `graphs` | graphs, whose nodes are launched one by one |
+//! | `nodes` | what the driver tells of graphs, and their nodes given to streams |
 //! | `launch` | launches, one after the other, with their records |
 //! | `ring` | the records, in memory that the device and the host share |
 //!
@@ -15,10 +17,12 @@
 //! time limit; after that the process is not watched any more.
 
 mod driver;
+mod graphs;
 mod hooks;
 mod launch;
 mod link;
 mod load;
+mod nodes;
 mod ring;
 
 use std::ffi::CStr;
@@ -64,6 +68,8 @@ pub(crate) struct Gpu {
     kernels: FxHashMap<u64, load::Kernel>,
     /// What linkers were given, unless they were given machine code.
     links: FxHashMap<u64, Option<link::Texts>>,
+    /// Graphs that are ready to be launched.
+    graphs: FxHashMap<u64, graphs::Ready>,
     /// By context.
     rings: FxHashMap<u64, ring::Rings>,
     /// Memory that the program has made, by its address.
@@ -84,6 +90,7 @@ impl Gpu {
             of_libraries: FxHashMap::default(),
             kernels: FxHashMap::default(),
             links: FxHashMap::default(),
+            graphs: FxHashMap::default(),
             rings: FxHashMap::default(),
             memory: FxHashMap::default(),
             opaque: FxHashSet::default(),

@@ -3,6 +3,7 @@
 use super::memory::Kind;
 use super::{Driver, Stream};
 use crate::code::{Answer, Code};
+use crate::graph::{Fill, Work};
 use crate::watch::{Place, Rows, Timing};
 
 /// Where memory is.
@@ -42,6 +43,9 @@ impl Driver {
         let rows = rows.joined();
         if rows.is_empty() {
             return Ok(());
+        }
+        if self.is_capturing(stream) {
+            return self.capture_copy((to, from), rows, stream);
         }
         let (to, from) = (self.place(rows.to, rows.width, to)?, self.place(rows.from, rows.width, from)?);
         let mut bytes = vec![0; rows.width];
@@ -87,6 +91,9 @@ impl Driver {
         let rows = rows.joined();
         if rows.is_empty() {
             return Ok(());
+        }
+        if self.is_capturing(stream) {
+            return self.capture(stream, Work::Fill(Fill::of_rows(rows, pattern)));
         }
         let to = self.place(rows.to, rows.width, Side::Device)?;
         let row: Vec<u8> = pattern.iter().copied().cycle().take(rows.width).collect();

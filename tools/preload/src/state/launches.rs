@@ -7,6 +7,7 @@ use ptxrace::session::exec::log::Gap;
 
 use super::{Driver, Function, Stream, devices};
 use crate::code::{Answer, Code};
+use crate::graph::{self, Work};
 
 /// A launch, as the program wants it.
 #[derive(Clone, Copy, Debug)]
@@ -24,7 +25,7 @@ pub(crate) struct Config {
 
 impl Driver {
     /// The arguments of a launch.
-    fn arguments(&self, function: &Function, config: &Config) -> Answer<Vec<Arg>> {
+    fn arguments(&self, function: &Function, config: &Config) -> Answer<Vec<Vec<u8>>> {
         let mut arguments = Vec::new();
         for (index, (offset, size)) in (0u64..).zip(function.kernel.params()) {
             let mut value = vec![0; *size as usize];
@@ -41,36 +42,50 @@ impl Driver {
                 self.host.read(config.arguments + 8 * index, &mut at);
                 self.host.read(u64::from_le_bytes(at), &mut value);
             }
-            arguments.push(Arg::Value(value));
+            arguments.push(value);
         }
         Ok(arguments)
     }
 
+    /// A launch with its arguments, which a stream may be given now or later.
+    pub(crate) fn prepare(&self, function: u64, config: &Config) -> Answer<graph::Kernel> {
+        let of = self.function(function)?;
+        let arguments = self.arguments(of, config)?;
+        let Config { grid, block, shared, .. } = *config;
+        let threads: u32 = block.iter().copied().fold(1, u32::saturating_mul);
+        let fits = block.iter().all(|n| (1..=1024).contains(n)) && threads <= of.most_threads;
+        let bytes = i32::try_from(shared).unwrap_or(i32::MAX);
+        if !fits || bytes > of.dynamic_bytes.clamp(48 << 10, devices::SHARED_BYTES) || grid.contains(&0) {
+            return Err(Code::INVALID_VALUE);
+        }
+        let cluster = config.cluster.or(of.cluster);
+        Ok(graph::Kernel { function, grid, block, cluster, shared, cooperative: false, arguments })
+    }
+
     /// Launches a kernel.
     pub(crate) fn launch(&mut self, function: u64, config: &Config) -> Answer {
-        let function = self.function(function)?.clone();
-        let args = self.arguments(&function, config)?;
+        let kernel = self.prepare(function, config)?;
+        if self.is_capturing(config.stream) {
+            return self.capture(config.stream, Work::Kernel(kernel));
+        }
+        self.run(&kernel, config.stream)
+    }
+
+    /// Runs a kernel in the order of a stream.
+    pub(super) fn run(&mut self, kernel: &graph::Kernel, stream: Stream) -> Answer {
+        let function = self.function(kernel.function)?.clone();
         let launch = Launch {
             kernel: function.name.clone(),
-            grid: config.grid,
-            block: config.block,
-            cluster: config.cluster.or(function.cluster),
-            shared: config.shared,
-            stream: config.stream.0,
+            grid: kernel.grid,
+            block: kernel.block,
+            cluster: kernel.cluster,
+            shared: kernel.shared,
+            stream: stream.0,
             after: Vec::new(),
-            args,
+            args: kernel.arguments.iter().cloned().map(Arg::Value).collect(),
         };
-        let threads = launch.threads();
-        let fits = config.block.iter().all(|n| (1..=1024).contains(n)) && threads <= function.most_threads;
-        let shared = i32::try_from(config.shared).unwrap_or(i32::MAX);
-        if !fits || shared > function.dynamic_bytes.clamp(48 << 10, devices::SHARED_BYTES) {
-            return Err(Code::INVALID_VALUE);
-        }
-        if config.grid.contains(&0) {
-            return Err(Code::INVALID_VALUE);
-        }
         let checked = self.watch.wants(&launch.kernel);
-        let index = self.watch.begin_launch(&launch, function.number, config.stream, checked);
+        let index = self.watch.begin_launch(&launch, function.number, stream, checked);
         self.map_in();
         let mut tap = self.watch.tap(checked);
         let kernel = Arc::clone(&function.kernel);

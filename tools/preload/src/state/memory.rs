@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ptxrace::backend::Region;
-use ptxrace::session::exec::log::Line;
+use ptxrace::session::exec::log::{Gap, Line};
 
 use super::devices::TOTAL_BYTES;
 use super::{Driver, Stream};
@@ -85,6 +85,7 @@ impl Driver {
 
     /// The same, in the order of a stream.
     pub(crate) fn allocate_async(&mut self, call: &'static str, bytes: usize, stream: Stream) -> Answer<u64> {
+        self.no_memory_of_graphs(call, stream)?;
         let base = self.allocate(call, bytes)?;
         self.watch.operate(call, &[write(base, bytes as u64)], stream);
         Ok(base)
@@ -153,12 +154,22 @@ impl Driver {
 
     /// The same, in the order of a stream.
     pub(crate) fn free_async(&mut self, call: &'static str, base: u64, stream: Stream) -> Answer {
+        self.no_memory_of_graphs(call, stream)?;
         if base == 0 {
             return Ok(());
         }
         let found = self.memory.by_base.get(&base).copied().ok_or(Code::INVALID_VALUE)?;
         self.watch.operate(call, &[write(base, found.bytes)], stream);
         self.free(base)
+    }
+
+    /// Graphs with memory of their own are not provided.
+    fn no_memory_of_graphs(&mut self, call: &str, stream: Stream) -> Answer {
+        if self.is_capturing(stream) {
+            self.watch.gap(Gap::Call, format!("the program captured `{call}`, which is not provided"));
+            return Err(Code::NOT_SUPPORTED);
+        }
+        Ok(())
     }
 
     /// Gives back pinned memory.

@@ -3,8 +3,10 @@
 //!
 //! Handles are numbers that point nowhere. Memory of the host is reached by its address, through `HostMemory`.
 
+mod capture;
 mod copies;
 mod devices;
+mod graphs;
 mod launches;
 mod memory;
 mod modules;
@@ -12,6 +14,7 @@ mod modules;
 mod tests;
 
 pub(crate) use copies::Side;
+pub(crate) use capture::Captured;
 pub(crate) use devices::{MULTIPROCESSORS, NAME, THREADS_PER_MULTIPROCESSOR, TOTAL_BYTES, attribute};
 pub(crate) use launches::Config;
 pub(crate) use memory::Kind;
@@ -38,6 +41,8 @@ pub(crate) struct Driver {
     modules: FxHashMap<u64, modules::Module>,
     functions: FxHashMap<u64, Function>,
     memory: memory::Allocations,
+    graphs: graphs::Graphs,
+    captures: capture::Captures,
     /// A kernel faulted: nothing works any more.
     fault: Option<Code>,
 }
@@ -56,6 +61,8 @@ impl Driver {
             modules: FxHashMap::default(),
             functions: FxHashMap::default(),
             memory: memory::Allocations::default(),
+            graphs: graphs::Graphs::default(),
+            captures: capture::Captures::default(),
             fault: None,
         }
     }

@@ -2,11 +2,13 @@
 //! streams, events and waiting give them. Nothing here reaches memory or a device.
 
 mod copies;
+mod graphs;
 mod images;
 mod launches;
 mod order;
 
 pub(crate) use copies::{Place, Rows, Timing, write};
+pub(crate) use graphs::Branches;
 pub(crate) use images::{Found, HostMemory, file, find};
 pub(crate) use order::{Stream, ThreadId};
 

@@ -2,8 +2,6 @@
 
 use std::ffi::c_void;
 
-use ptxrace::session::exec::log::Gap;
-
 use super::{Cx, hooks, skipped};
 use crate::api::{LaunchConfig, cluster, get};
 use crate::gpu::launch::Config;
@@ -22,7 +20,7 @@ fn launch(config: &Config, go: impl Fn(u64) -> u32) -> u32 {
 }
 
 fn config(cx: Cx, function: u64, grid: [u32; 3], block: [u32; 3], shared: u32, stream: u64) -> Config {
-    Config { function, grid, block, cluster: None, shared, stream: cx.handle(stream) }
+    Config { function, grid, block, cluster: None, shared, stream: cx.handle(stream), branch: None }
 }
 
 hooks! {
@@ -81,15 +79,6 @@ hooks! {
             ..config(cx, function, launched.grid, launched.block, launched.shared, launched.stream)
         };
         launch(&wanted, |function| real(given, function, arguments, extra))
-    }
-
-    fn cuGraphLaunch(cx, real; graph: u64, stream: u64) as [cuGraphLaunch] per_thread [cuGraphLaunch_ptsz] {
-        watching(|gpu| {
-            gpu.catch_up();
-            gpu.watch.gap(Gap::Call, "launches of graphs are not checked".into());
-            gpu.silence();
-        });
-        real(graph, stream)
     }
 
     fn cuLaunch(cx, real; function: u64) as [cuLaunch] per_thread [] {

@@ -4,6 +4,7 @@
 
 mod contexts;
 mod copies;
+mod graphs;
 mod launches;
 mod link;
 mod memory;
@@ -12,6 +13,7 @@ mod others;
 mod streams;
 mod symbols;
 
+pub(super) use streams::call_later;
 pub(super) use symbols::find;
 #[cfg(test)]
 pub(crate) use symbols::hooked_names;

@@ -61,6 +61,17 @@ fn unwrap<F>(code: u32, data: *mut c_void) -> u32 {
     code
 }
 
+/// Gives the driver a function of the host, before which this comes, by `give`.
+pub(in crate::gpu) fn call_later(
+    function: extern "C" fn(*mut c_void),
+    data: *mut c_void,
+    before: Moment,
+    give: impl FnOnce(extern "C" fn(*mut c_void), *mut c_void) -> u32,
+) -> u32 {
+    let wrapped: *mut c_void = Box::into_raw(Box::new(Wrapped { function, data, before })).cast();
+    unwrap::<extern "C" fn(*mut c_void)>(give(host_function, wrapped), wrapped)
+}
+
 fn waited(code: u32, cx: Cx, stream: u64) -> u32 {
     done(code, |gpu| {
         let stream = cx.watched(gpu, stream);

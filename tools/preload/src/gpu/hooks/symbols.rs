@@ -14,6 +14,7 @@ fn all() -> &'static FxHashMap<&'static str, usize> {
         let tables = [
             super::contexts::table(),
             super::copies::table(),
+            super::graphs::table(),
             super::launches::table(),
             super::link::table(),
             super::memory::table(),
