@@ -350,6 +350,14 @@ fn main() {
             ][..],
         ),
         (
+            "diamond-race",
+            "diamond-race",
+            &[
+                "launch #1 in stream 1 and launch #2 in stream 1 are nodes of one graph, and no path of its edges orders them",
+                "add an edge from (1) to (2)",
+            ][..],
+        ),
+        (
             "copy",
             "copy",
             &[
@@ -358,7 +366,8 @@ fn main() {
             ][..],
         ),
     ] {
-        let (app, ignored) = (app.clone(), app.is_none());
+        let app = if what == "diamond-race" { graphs.clone() } else { app.clone() };
+        let ignored = app.is_none();
         let run = move || {
             let app = app.ok_or("there is no C compiler")?;
             shows(&[&app, Path::new(what), &kernels()], parts)

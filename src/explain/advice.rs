@@ -330,6 +330,9 @@ impl Told<'_, '_> {
         };
         let (first, last) = (name(self.first()), name(self.last()));
         match self.finding.relation {
+            _ if self.context.in_one_graph(self.finding) => {
+                format!("{first} and {last} are nodes of one graph, and no path of its edges orders them")
+            }
             Relation::Host => {
                 format!("{first} and {last} are not ordered by an event, nor does the host wait between them")
             }
@@ -453,6 +456,7 @@ impl Told<'_, '_> {
 
     fn ordered_launches(&self) -> String {
         match self.finding.relation {
+            _ if self.context.in_one_graph(self.finding) => "add an edge from (1) to (2); in a capture, record an event behind (1) and let the stream of (2) wait for it".into(),
             Relation::Host => "record an event behind (1) and let the stream of (2) wait for it, let the host wait between them, or use one stream".into(),
             _ => "record an event behind the first launch and let the second stream wait for it, or use one stream".into(),
         }

@@ -49,6 +49,8 @@ pub struct Context<'c> {
     pub programs: &'c [Program<'c>],
     /// What was launched.
     pub plan: &'c Plan,
+    /// For launches that are nodes of a graph, which launch of a graph it was.
+    pub graphs: &'c [Option<u32>],
     /// Memory of each launch.
     pub memory: &'c [Memory],
     /// Memory that all launches see; of those that overlap, the last is meant.
@@ -179,6 +181,13 @@ impl Context<'_> {
 
     fn launch(&self, thread: ThreadId) -> Option<&Launch> {
         self.plan.launches.get(thread.launch as usize)
+    }
+
+    /// Whether all witnesses are nodes of one launch of a graph.
+    fn in_one_graph(&self, finding: &Finding) -> bool {
+        let graph = |witness: &Witness| self.graphs.get(witness.thread.launch as usize).copied().flatten();
+        let mut graphs = finding.witnesses.iter().map(graph);
+        graphs.next().flatten().is_some_and(|first| graphs.all(|other| other == Some(first)))
     }
 
     fn block_index(&self, thread: ThreadId) -> [u32; 3] {

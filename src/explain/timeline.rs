@@ -336,7 +336,7 @@ fn wanting(finding: &Finding) -> &'static str {
         }
         Missing::BlockEnd => "no cluster barrier",
         Missing::AccessScope => "scope too narrow",
-        Missing::StreamOrder => "no event",
+        Missing::StreamOrder => "no event or edge",
         Missing::Size => "unordered, of different size",
         Missing::Barrier { .. } => "they do not meet",
         _ => "nothing orders them",

@@ -50,6 +50,7 @@ fn explained(found: &Found, job: &Job<'_>, replay: &str, schedules: u64) -> Expl
     let context = Context {
         programs: &[job.program],
         plan: job.plan,
+        graphs: &[],
         memory: &found.memory,
         regions: &[],
         sources: job.sources,

@@ -71,6 +71,8 @@ pub enum Line {
         cluster: Option<[u32; 3]>,
         /// Its stream.
         stream: u32,
+        /// The launch of a graph that it is a node of, by number.
+        graph: Option<u32>,
         /// What it does is checked.
         checked: bool,
         /// The test that the process is running.
@@ -95,6 +97,8 @@ pub enum Line {
         call: String,
         /// Its stream.
         stream: u32,
+        /// The launch of a graph that it is a node of, by number.
+        graph: Option<u32>,
     },
     /// A finding. A later one of the same number takes its place.
     Finding {

@@ -150,6 +150,7 @@ struct Operation {
     module: Option<usize>,
     checked: bool,
     launch: Launch,
+    graph: Option<u32>,
     test: Option<String>,
     end: Option<(LaunchEnd, Option<Stop>)>,
     shared: Vec<Region>,
@@ -216,23 +217,25 @@ impl Process {
             // It comes with its text.
             Line::Module { .. } => {}
             Line::Region(region) => self.regions.push(region),
-            Line::Launch { module, kernel, grid, block, cluster, stream, checked, test, .. } => {
+            Line::Launch { module, kernel, grid, block, cluster, stream, graph, checked, test, .. } => {
                 let launch = launch(kernel, grid, block, cluster, stream);
                 self.operations.push(Operation {
                     module: Some(module),
                     checked,
                     launch,
+                    graph,
                     test,
                     end: None,
                     shared: Vec::new(),
                 });
             }
-            Line::Host { call, stream, .. } => {
+            Line::Host { call, stream, graph, .. } => {
                 let launch = launch(call, [1; 3], [1; 3], None, stream);
                 self.operations.push(Operation {
                     module: None,
                     checked: true,
                     launch,
+                    graph,
                     test: None,
                     end: None,
                     shared: Vec::new(),
@@ -317,10 +320,12 @@ impl Merged {
         let mut memory = vec![Memory::default(); self.plan.launches.len()];
         let mut ends = Vec::new();
         let mut tests = vec![None; self.plan.launches.len()];
-        for Operation { module, checked, launch, test, end, shared } in operations {
+        let mut graphs = vec![None; self.plan.launches.len()];
+        for Operation { module, checked, launch, graph, test, end, shared } in operations {
             memory.push(Memory { global: Vec::new(), shared });
             ends.push((module.filter(|_| checked), end));
             tests.push(test);
+            graphs.push(graph);
             self.plan.launches.push(launch);
         }
         for (index, (module, end)) in (base..).zip(ends) {
@@ -356,6 +361,7 @@ impl Merged {
             let context = Context {
                 programs: &programs,
                 plan: &self.plan,
+                graphs: &graphs,
                 memory: &memory,
                 regions: regions.get(..known).unwrap_or(&regions),
                 sources,

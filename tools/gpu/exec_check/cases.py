@@ -57,8 +57,11 @@ PROGRAMS = {
     "blocks-per-thread": nvcc("blocks.cu", flags=("-default-stream", "per-thread")),
     "linked": nvcc("linked_main.cu", "linked_part.cu", flags=("-rdc=true", "-arch=sm_90")),
     "order": nvcc("order.cu", flags=("-std=c++17",)),
+    "graphs": nvcc("graphs.cu", flags=("-arch=sm_90",)),
+    "graphs-per-thread": nvcc("graphs.cu", flags=("-arch=sm_90", "-default-stream", "per-thread")),
     "ends": nvcc("ends.cu"),
     "driver": Program(("app.c",), compiler="cc"),
+    "driver-graphs": Program(("graphs.c",), compiler="cc"),
     "overhead": Program(("overhead.c",), compiler="cc"),
     "rust": Program(compiler="given"),
     "triton": Program(("triton_program.py",), compiler="python", module="triton"),
@@ -126,8 +129,31 @@ def between():
     yield race("order", "stream-memory-race", "R006")
     yield clean("order", "host-function")
     yield clean("order", "threads")
-    for scenario in ("graph", "graph-race"):
-        yield dataclasses.replace(opaque("order", scenario), reasons=("unsupported-call",))
+
+
+def graphs():
+    """Graphs of the runtime and of the driver."""
+    for program in ("graphs", "graphs-per-thread"):
+        yield clean(program, "captured")
+        yield race(program, "captured-race", "R006")
+        yield clean(program, "copies")
+        yield clean(program, "nodes")
+        yield race(program, "nodes-race", "R006")
+    yield clean("graphs", "changed")
+    yield clean("graphs", "beside")
+    yield race("graphs", "beside-race", "R006")
+    yield clean("graphs", "cooperative")
+    yield dataclasses.replace(opaque("graphs", "memory"), reasons=("unsupported-call",))
+    racy = ("diamond-race", "memset-race", "captured-race", "child-race", "set-race", "beside-race")
+    tidy = ("chain", "diamond", "captured", "unjoined", "child", "set", "update", "disabled", "beside", "twice")
+    for scenario in racy + tidy:
+        rules = ("R006",) if scenario in racy else ()
+        verdict = "race" if rules else "clean"
+        yield Case(f"driver-graphs/{scenario}", "driver-graphs", (scenario, "{kernels}"), verdict, rules)
+    for scenario in ("memory", "updated-node"):
+        arguments = (scenario, "{kernels}")
+        unsure = {"verdict": "inconclusive", "reasons": ("unsupported-call",)}
+        yield Case(f"driver-graphs/{scenario}", "driver-graphs", arguments, **unsure)
 
 
 def ends():
@@ -194,6 +220,8 @@ def frameworks():
     yield opaque("torch", "library", "library-strict", strict=True)
     # Besides what it has compiled, it launches kernels of its own.
     yield opaque("torch", "compiled")
+    yield opaque("torch", "graph")
+    yield race("torch", "graph-race", "R006", reasons=("opaque-kernel",))
     yield Case("numba", "numba", verdict="inconclusive", reasons=("opaque-kernel",))
     # Times are among what pytest prints.
     test = "suite.py::test_forgets_to_wait"
@@ -201,6 +229,6 @@ def frameworks():
 
 
 def every():
-    for family in (inside, variants, between, ends, driver, frameworks):
+    for family in (inside, variants, between, graphs, ends, driver, frameworks):
         for case in family():
             yield family.__name__, case

@@ -50,3 +50,15 @@ inline void print_sum(const char* what, const int* memory, int count) {
     printf("%s: %ld\n", what, sum);
     free(host);
 }
+
+inline cudaStream_t stream(bool blocking = false) {
+    cudaStream_t stream;
+    CHECK(cudaStreamCreateWithFlags(&stream, blocking ? cudaStreamDefault : cudaStreamNonBlocking));
+    return stream;
+}
+
+inline cudaEvent_t event() {
+    cudaEvent_t event;
+    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    return event;
+}

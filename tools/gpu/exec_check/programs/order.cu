@@ -1,4 +1,4 @@
-// Order between launches, copies and allocations: streams, events, the host, graphs, threads.
+// Order between launches, copies and allocations: streams, events, the host, threads.
 
 #include <thread>
 #include <vector>
@@ -12,18 +12,6 @@ __global__ void fill(int* out, int value) { out[blockIdx.x * THREADS + threadIdx
 __global__ void add(int* out, const int* in) {
     int i = blockIdx.x * THREADS + threadIdx.x;
     out[i] += in[i];
-}
-
-static cudaStream_t stream(bool blocking = false) {
-    cudaStream_t stream;
-    CHECK(cudaStreamCreateWithFlags(&stream, blocking ? cudaStreamDefault : cudaStreamNonBlocking));
-    return stream;
-}
-
-static cudaEvent_t event() {
-    cudaEvent_t event;
-    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
-    return event;
 }
 
 enum class Wait { Nothing, Event, Stream, Device, EventOnHost };
@@ -152,31 +140,6 @@ static int host_function() {
     return 0;
 }
 
-// Captured once, launched three times. The branches of the graph are ordered by an event, or not.
-static int graph(Wait how) {
-    int *memory = device<int>(N), *other = device<int>(N);
-    CHECK(cudaDeviceSynchronize());
-    cudaStream_t first = stream(), second = stream();
-    cudaEvent_t fork = event(), join = event();
-    CHECK(cudaStreamBeginCapture(first, cudaStreamCaptureModeThreadLocal));
-    CHECK(cudaEventRecord(fork, first));
-    CHECK(cudaStreamWaitEvent(second, fork, 0));
-    fill<<<BLOCKS, THREADS, 0, first>>>(memory, 3);
-    if (how == Wait::Event) order(how, first, second);
-    fill<<<BLOCKS, THREADS, 0, second>>>(memory, 3);
-    CHECK(cudaEventRecord(join, second));
-    CHECK(cudaStreamWaitEvent(first, join, 0));
-    add<<<BLOCKS, THREADS, 0, first>>>(other, memory);
-    cudaGraph_t graph;
-    CHECK(cudaStreamEndCapture(first, &graph));
-    cudaGraphExec_t ready;
-    CHECK(cudaGraphInstantiate(&ready, graph, 0));
-    for (int i = 0; i < 3; i++) CHECK(cudaGraphLaunch(ready, first));
-    CHECK(cudaStreamSynchronize(first));
-    print_sum("sum", other, N);
-    return 0;
-}
-
 // Each thread has a stream and memory of its own.
 static int threads() {
     std::vector<std::thread> all;
@@ -210,8 +173,6 @@ int main(int count, char** arguments) {
         {"stream-memory", [] { return stream_memory(false); }},
         {"stream-memory-race", [] { return stream_memory(true); }},
         {"host-function", host_function},
-        {"graph", [] { return graph(Wait::Event); }},
-        {"graph-race", [] { return graph(Wait::Nothing); }},
         {"threads", threads},
     };
     return choose(scenarios, count, arguments);

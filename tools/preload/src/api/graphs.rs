@@ -6,7 +6,7 @@ use super::functions::{cluster_of, packed};
 use super::{Copy3D, calls, get, put, put_if};
 use crate::code::{Answer, Code};
 use crate::graph::{self, Fill, GRAPH, HostParams, Item, KernelParams, KernelParamsV2, NodeParams, Of, Work};
-use crate::process::within;
+use crate::process::{with, within};
 use crate::state::Config;
 use crate::watch::Stream;
 
@@ -632,15 +632,16 @@ calls! {
             let stream = cx.stream(driver, stream)?;
             driver.begin_graph(graph, stream)
         })?;
-        for at in 0..running.steps() {
+        let ran = (0..running.steps()).try_for_each(|at| {
             // No lock is held while the host's functions run.
             if let Some((function, data)) = within(|driver| driver.step(&mut running, at))? {
                 function(data as *mut c_void);
             }
-        }
-        within(|driver| {
-            driver.end_graph(running);
             Ok(())
+        });
+        with(|driver| {
+            driver.end_graph(running);
+            ran
         })
     }
 }

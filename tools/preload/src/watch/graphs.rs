@@ -5,8 +5,27 @@ use ptxrace::engine::Moment;
 
 use super::{Stream, Watch};
 
+/// Launches of graphs.
+#[derive(Debug, Default)]
+pub(super) struct Launches {
+    count: u32,
+    /// Which one the node at hand is of, and the stream that the graph was given to.
+    at_hand: Option<(u32, Stream)>,
+}
+
+impl Launches {
+    pub(super) fn number(&self) -> Option<u32> {
+        self.at_hand.map(|(number, _)| number)
+    }
+
+    pub(super) fn given_to(&self) -> Option<Stream> {
+        self.at_hand.map(|(_, stream)| stream)
+    }
+}
+
 /// A launch of a graph.
 pub(crate) struct Branches {
+    number: u32,
     /// The stream that the graph is given to.
     stream: Stream,
     /// What comes before all nodes.
@@ -24,11 +43,14 @@ impl Watch {
             self.streams.wait(stream, previous);
         }
         let start = self.streams.record(stream);
-        Branches { stream, start, chains: Vec::new(), behind: Vec::new() }
+        let number = self.graphs.count;
+        self.graphs.count += 1;
+        Branches { number, stream, start, chains: Vec::new(), behind: Vec::new() }
     }
 
     /// The stream that stands for the branch of the next step, which comes after some earlier ones.
     pub(crate) fn branch(&mut self, branches: &mut Branches, after: &[usize]) -> Stream {
+        self.graphs.at_hand = Some((branches.number, branches.stream));
         let step = branches.behind.len();
         let found = branches.chains.iter_mut().find(|(_, last)| after.contains(last));
         let stream = match found {
@@ -58,10 +80,12 @@ impl Watch {
     /// The step that was given to this stream is over.
     pub(crate) fn stepped(&mut self, branches: &mut Branches, stream: Stream) {
         branches.behind.push(self.streams.record(stream));
+        self.graphs.at_hand = None;
     }
 
-    /// All steps are over, of which these come last. What the stream is given next comes after them. Gives how it ended.
+    /// All steps that were begun are over, of which these come last. What the stream is given next comes after them. Gives how it ended.
     pub(crate) fn end_graph(&mut self, branches: Branches, last: impl Iterator<Item = usize>) -> Moment {
+        self.graphs.at_hand = None;
         for moment in last.filter_map(|step| branches.behind.get(step)) {
             self.streams.wait(branches.stream, moment);
         }

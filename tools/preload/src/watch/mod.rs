@@ -30,6 +30,7 @@ pub(crate) struct Watch {
     created: FxHashMap<u64, order::Created>,
     per_thread: FxHashMap<ThreadId, Stream>,
     events: FxHashMap<u64, order::Event>,
+    graphs: graphs::Launches,
     /// How often calls that make something were called, for its name.
     counts: FxHashMap<&'static str, u32>,
 }
@@ -43,6 +44,7 @@ impl Watch {
             created: FxHashMap::default(),
             per_thread: FxHashMap::default(),
             events: FxHashMap::default(),
+            graphs: graphs::Launches::default(),
             counts: FxHashMap::default(),
         }
     }
