@@ -296,11 +296,11 @@ static void set_params(Device before, Device after) {
     Handle graph = graph_of();
     add_fill(graph, a, 1, NULL);
     Handle node = add_fill(graph, before, 2, NULL), made = ready(graph);
-    CHECK(cuGraphDestroy(graph));
     unsigned value = 6;
     void *arguments[] = {&after, &value};
     Kernel kernel = launch(fill, arguments);
     CHECK(cuGraphExecKernelNodeSetParams_v2(made, node, &kernel));
+    CHECK(cuGraphDestroy(graph));
     CHECK(cuGraphLaunch(made, first));
     expect(after, 6);
 }

@@ -22,7 +22,7 @@ fn gone(code: u32, pointer: u64) -> u32 {
 }
 
 hooks! {
-    fn cuMemAlloc(cx, real; pointer: *mut u64, bytes: usize) as [cuMemAlloc_v2] per_thread [] {
+    fn cuMemAlloc(cx, real; pointer: *mut u64, bytes: usize) as [cuMemAlloc_v2] per_thread [] runtime [cudaMalloc = cuMemAlloc_v2] {
         made(real(pointer, bytes), cx.call, pointer, bytes)
     }
 
@@ -33,24 +33,24 @@ hooks! {
         width: usize,
         height: usize,
         element: u32,
-    ) as [cuMemAllocPitch_v2] per_thread [] {
+    ) as [cuMemAllocPitch_v2] per_thread [] runtime [cudaMallocPitch = cuMemAllocPitch_v2] {
         let code = real(pointer, pitch, width, height, element);
         made(code, cx.call, pointer, get(pitch).unwrap_or(width).saturating_mul(height))
     }
 
-    fn cuMemAllocManaged(cx, real; pointer: *mut u64, bytes: usize, flags: u32) as [cuMemAllocManaged] per_thread [] {
+    fn cuMemAllocManaged(cx, real; pointer: *mut u64, bytes: usize, flags: u32) as [cuMemAllocManaged] per_thread [] runtime [cudaMallocManaged = cuMemAllocManaged] {
         made(real(pointer, bytes, flags), cx.call, pointer, bytes)
     }
 
-    fn cuMemAllocHost(cx, real; pointer: *mut u64, bytes: usize) as [cuMemAllocHost_v2] per_thread [] {
+    fn cuMemAllocHost(cx, real; pointer: *mut u64, bytes: usize) as [cuMemAllocHost_v2] per_thread [] runtime [cudaMallocHost = cuMemAllocHost_v2] {
         made(real(pointer, bytes), cx.call, pointer, bytes)
     }
 
-    fn cuMemHostAlloc(cx, real; pointer: *mut u64, bytes: usize, flags: u32) as [cuMemHostAlloc] per_thread [] {
+    fn cuMemHostAlloc(cx, real; pointer: *mut u64, bytes: usize, flags: u32) as [cuMemHostAlloc] per_thread [] runtime [cudaHostAlloc = cuMemHostAlloc] {
         made(real(pointer, bytes, flags), cx.call, pointer, bytes)
     }
 
-    fn cuMemHostRegister(cx, real; pointer: u64, bytes: usize, flags: u32) as [cuMemHostRegister cuMemHostRegister_v2] per_thread [] {
+    fn cuMemHostRegister(cx, real; pointer: u64, bytes: usize, flags: u32) as [cuMemHostRegister cuMemHostRegister_v2] per_thread [] runtime [cudaHostRegister = cuMemHostRegister_v2] {
         done(real(pointer, bytes, flags), |gpu| gpu.made(cx.call, pointer, bytes as u64))
     }
 
@@ -71,7 +71,7 @@ hooks! {
         pointer: *mut u64,
         bytes: usize,
         stream: u64,
-    ) as [cuMemAllocAsync] per_thread [cuMemAllocAsync_ptsz] {
+    ) as [cuMemAllocAsync] per_thread [cuMemAllocAsync_ptsz] runtime [cudaMallocAsync = cuMemAllocAsync] {
         made_in_order(cx, real(pointer, bytes, stream), pointer, bytes, stream)
     }
 
@@ -81,7 +81,7 @@ hooks! {
         bytes: usize,
         pool: u64,
         stream: u64,
-    ) as [cuMemAllocFromPoolAsync] per_thread [cuMemAllocFromPoolAsync_ptsz] {
+    ) as [cuMemAllocFromPoolAsync] per_thread [cuMemAllocFromPoolAsync_ptsz] runtime [cudaMallocFromPoolAsync = cuMemAllocFromPoolAsync] {
         made_in_order(cx, real(pointer, bytes, pool, stream), pointer, bytes, stream)
     }
 

@@ -42,9 +42,10 @@ impl Cx {
 }
 
 /// Symbols: `fn CALL(cx, real; arguments) as [NAMES] per_thread [NAMES of the per-thread variants]`. `real` calls the driver.
+/// `runtime [CALL = NAME]` makes one more for the runtime, which calls the driver's NAME when a program calls CALL.
 macro_rules! hooks {
     ($(
-        fn $call:ident($cx:ident, $real:ident; $($arg:ident: $ty:ty),* $(,)?) as [$($name:ident)*] per_thread [$($thread:ident)*] $body:block
+        fn $call:ident($cx:ident, $real:ident; $($arg:ident: $ty:ty),* $(,)?) as [$($name:ident)*] per_thread [$($thread:ident)*] $(runtime [$($runtime:ident = $of:ident)*])? $body:block
     )*) => {
         mod inner {
             #[allow(unused_imports, reason = "not every file needs all")]
@@ -60,30 +61,37 @@ macro_rules! hooks {
         $(
             hooks!(@each $call, false, [$($name)*], ($($arg: $ty),*));
             hooks!(@each $call, true, [$($thread)*], ($($arg: $ty),*));
+            hooks!(@runtime $call, [$($($runtime = $of)*)?], ($($arg: $ty),*));
         )*
         /// Names and addresses.
         pub(super) fn table() -> Vec<(&'static str, usize)> {
             vec![$(
                 $((stringify!($name), $name as *const () as usize),)*
                 $((stringify!($thread), $thread as *const () as usize),)*
+                $($((stringify!($runtime), $runtime as *const () as usize),)*)?
             )*]
         }
     };
     (@each $call:ident, $per_thread:literal, [], $typed:tt) => {};
     (@each $call:ident, $per_thread:literal, [$name:ident $($rest:ident)*], $typed:tt) => {
-        hooks!(@symbol $call, $name, $per_thread, $typed);
+        hooks!(@symbol $call, $call, $name, $name, $per_thread, $typed);
         hooks!(@each $call, $per_thread, [$($rest)*], $typed);
     };
-    (@symbol $call:ident, $name:ident, $per_thread:literal, ($($arg:ident: $ty:ty),*)) => {
+    (@runtime $call:ident, [], $typed:tt) => {};
+    (@runtime $call:ident, [$name:ident = $of:ident $($rest:tt)*], $typed:tt) => {
+        hooks!(@symbol $call, $name, $name, $of, false, $typed);
+        hooks!(@runtime $call, [$($rest)*], $typed);
+    };
+    (@symbol $call:ident, $shown:ident, $name:ident, $of:ident, $per_thread:literal, ($($arg:ident: $ty:ty),*)) => {
         #[allow(clippy::too_many_arguments, reason = "as many as the driver's has")]
         extern "C" fn $name($($arg: $ty),*) -> u32 {
             static AT: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
-            let name = std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($name), "\0").as_bytes());
+            let name = std::ffi::CStr::from_bytes_with_nul(concat!(stringify!($of), "\0").as_bytes());
             let at = name.ok().and_then(|name| crate::gpu::driver::cached(&AT, name));
             let Some(at) = at else { return crate::code::Code::NOT_FOUND.0 };
             // SAFETY: this is the driver's function of that name, which has these types.
             let real: extern "C" fn($($ty),*) -> u32 = unsafe { std::mem::transmute(at) };
-            let cx = super::Cx { call: stringify!($call), per_thread: $per_thread };
+            let cx = super::Cx { call: stringify!($shown), per_thread: $per_thread };
             super::guard(stringify!($name), || inner::$call(cx, real, $($arg),*))
         }
     };
