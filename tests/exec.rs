@@ -102,7 +102,9 @@ fn graph_cases() -> Vec<(&'static str, Case)> {
     let case = |what, launches| (what, Case { what, launches, ..CLEAN });
     let racy = |what, launches| (what, Case { what, launches, ..race });
     let of_b = |what, launches| (what, Case { what, launches, findings: &[B], ..race });
-    let of_host = |what, launches| (what, Case { what, launches, findings: &[("R006", "host", "cuMemAlloc #2")], ..race });
+    let of_host = |what, launches| {
+        (what, Case { what, launches, findings: &[("R006", "host", "cuMemAlloc #2")], ..race })
+    };
     vec![
         case("chain", 2),
         case("diamond", 8),
@@ -334,7 +336,8 @@ fn main() {
     let run = move || {
         let app = program.ok_or("there is no C compiler")?;
         let what = "updated-node";
-        let case = Case { what, verdict: "inconclusive", incomplete: &["unsupported-call"], launches: 1, ..CLEAN };
+        let case =
+            Case { what, verdict: "inconclusive", incomplete: &["unsupported-call"], launches: 1, ..CLEAN };
         check(On::Driver(&standing_in), &case, &[&app, Path::new(what), &kernels()])
     };
     trials.push(Trial::test("graph/gpu/updated-node", run).with_ignored_flag(ignored));

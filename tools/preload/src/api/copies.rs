@@ -114,8 +114,7 @@ impl Copy3D {
             End3D { x: 0, y: 0, z: 0, lod: 0, kind, host, device, array: 0, reserved: 0, pitch, height: 0 }
         };
         let (width, height) = (rows.width, rows.height);
-        let (from, to) =
-            (end(from_side, rows.from, rows.from_pitch), end(to_side, rows.to, rows.to_pitch));
+        let (from, to) = (end(from_side, rows.from, rows.from_pitch), end(to_side, rows.to, rows.to_pitch));
         Self { from, to, width, height, depth: 1 }
     }
 

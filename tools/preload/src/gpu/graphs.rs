@@ -104,7 +104,9 @@ impl Gpu {
                 match copy.sides() {
                     _ if code != 0 => {}
                     Ok((_, slices)) => {
-                        for rows in slices.into_iter().map(|rows| rows.joined()).filter(|rows| !rows.is_empty()) {
+                        for rows in
+                            slices.into_iter().map(|rows| rows.joined()).filter(|rows| !rows.is_empty())
+                        {
                             let places = (driver::place(rows.to), driver::place(rows.from));
                             self.watch.copied("memcpy node", places, rows, branch, Timing::Async);
                         }

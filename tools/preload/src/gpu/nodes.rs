@@ -190,7 +190,8 @@ pub(super) fn kernel(params: &KernelParamsV2) -> Result<Kernel, String> {
     if params.context != 0 && params.context != driver::current() {
         return Err("it has kernels of another context".into());
     }
-    let packed = crate::api::packed(first.extra as *const usize).map_err(failed("cuGraphKernelNodeGetParams"))?;
+    let packed =
+        crate::api::packed(first.extra as *const usize).map_err(failed("cuGraphKernelNodeGetParams"))?;
     let mut arguments = Vec::new();
     for index in 0.. {
         let (mut offset, mut bytes) = (0, 0);

@@ -130,7 +130,9 @@ impl Plan {
         behind: &[usize],
         depth: usize,
     ) -> Result<Vec<usize>, String> {
-        let Some(depth) = depth.checked_sub(1) else { return Err("its child graphs are nested too deep".into()) };
+        let Some(depth) = depth.checked_sub(1) else {
+            return Err("its child graphs are nested too deep".into());
+        };
         let nodes = source.nodes(graph)?;
         let edges = source.edges(graph)?;
         // What each node, by its place in the list, comes after; and what its end is once it was added.

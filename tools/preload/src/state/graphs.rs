@@ -291,7 +291,9 @@ impl Driver {
 /// Addresses of a kernel's arguments.
 fn addresses(item: &Item) -> Vec<u64> {
     match item {
-        Item::Work(Work::Kernel(kernel)) => kernel.arguments.iter().map(|bytes| bytes.as_ptr() as u64).collect(),
+        Item::Work(Work::Kernel(kernel)) => {
+            kernel.arguments.iter().map(|bytes| bytes.as_ptr() as u64).collect()
+        }
         _ => Vec::new(),
     }
 }

@@ -13,8 +13,8 @@ mod modules;
 #[cfg(test)]
 mod tests;
 
-pub(crate) use copies::Side;
 pub(crate) use capture::Captured;
+pub(crate) use copies::Side;
 pub(crate) use devices::{MULTIPROCESSORS, NAME, THREADS_PER_MULTIPROCESSOR, TOTAL_BYTES, attribute};
 pub(crate) use launches::Config;
 pub(crate) use memory::Kind;
