@@ -99,12 +99,14 @@ const TEXTS: [RuleText; 18] = [
         rule: Rule::R006,
         severity: "error",
         title: "launches, or host and kernel, unordered",
-        what: "Launches in different streams, or the host and a kernel, touch the same memory, and no event or \
-               synchronisation orders them.",
+        what: "Launches in different streams, nodes of a graph, or the host and a kernel, touch the same memory, and \
+               no event, edge or synchronisation orders them.",
         why: "Launches of one stream follow each other. Launches of two streams may run at the same time or in \
-              either order unless one waits for an event behind the other.",
+              either order unless one waits for an event behind the other, and so may two nodes of a graph unless a \
+              path of edges leads from one to the other.",
         example: "produce<<<g, b, 0, s1>>>(buf);\nconsume<<<g, b, 0, s2>>>(buf);",
-        fix: "Record an event behind the first launch and let the second stream wait for it, or use one stream.",
+        fix: "Record an event behind the first launch and let the second stream wait for it, or use one stream. In a \
+              capture that makes an edge of the graph.",
     },
     RuleText {
         rule: Rule::R007,

@@ -22,8 +22,8 @@ use crate::watch::{ThreadId, Watch};
 
 /// What calls work on.
 enum Side {
-    Emulator(Driver),
-    Gpu(Gpu),
+    Emulator(Box<Driver>),
+    Gpu(Box<Gpu>),
 }
 
 static SIDE: Mutex<Option<Side>> = Mutex::new(None);
@@ -97,7 +97,7 @@ pub(crate) fn init() -> Answer {
     let mut side = SIDE.lock();
     if side.is_none() {
         let options = settings().map(Settings::options).unwrap_or_default();
-        *side = Some(Side::Emulator(Driver::new(Box::new(Own), watch(), options)));
+        *side = Some(Side::Emulator(Box::new(Driver::new(Box::new(Own), watch(), options))));
     }
     Ok(())
 }
@@ -131,7 +131,8 @@ pub(crate) fn watching<T>(call: impl FnOnce(&mut Gpu) -> T) -> Option<T> {
     let made = side.get_or_insert_with(|| {
         let settings = settings();
         let options = settings.map(Settings::options).unwrap_or_default();
-        Side::Gpu(Gpu::new(watch(), options, settings.map(|settings| settings.folder.clone())))
+        let folder = settings.map(|settings| settings.folder.clone());
+        Side::Gpu(Box::new(Gpu::new(watch(), options, folder)))
     });
     match made {
         Side::Gpu(gpu) => Some(call(gpu)),

@@ -242,10 +242,13 @@ impl Plan {
 mod tests {
     use super::*;
 
-    /// Graphs by their handles: nodes, some of which are graphs, and edges.
+    /// Nodes, and edges between them.
+    type Graph = (Vec<u64>, Vec<(u64, u64)>);
+
+    /// Graphs by their handles, and which nodes are graphs.
     #[derive(Default)]
     struct Made {
-        graphs: FxHashMap<u64, (Vec<u64>, Vec<(u64, u64)>)>,
+        graphs: FxHashMap<u64, Graph>,
         children: FxHashMap<u64, u64>,
     }
 
