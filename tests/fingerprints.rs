@@ -54,6 +54,7 @@ fn prints(ptx: &Path, otherwise: &Otherwise) -> Result<Prints, Failed> {
     let context = Context {
         programs: &[program],
         plan: &run.plan,
+        graphs: &[],
         memory: &memory,
         regions: &[],
         sources: &sources,

@@ -4,21 +4,20 @@
 
 use std::sync::Arc;
 
-use ptxrace::engine::Moment;
 use ptxrace::session::exec::log::Gap;
 
 use super::launch::Config;
 use super::nodes::{self, OfDriver};
 use super::{Gpu, driver, hooks};
 use crate::graph::{Fill, HostFunction, Kernel, Plan, Work};
-use crate::watch::{Stream, Timing};
+use crate::watch::{Ended, Stream, Timing};
 
 /// A graph that is ready to be launched.
 pub(super) struct Ready {
     /// Or why it is not followed.
     plan: Result<Arc<Plan>, String>,
     /// How it ended when it was launched last.
-    last: Option<Moment>,
+    last: Option<Ended>,
 }
 
 /// For graphs that kernels may launch.
@@ -36,7 +35,8 @@ impl Gpu {
 
     /// A graph that was ready is gone.
     pub(super) fn not_ready(&mut self, ready: u64) {
-        self.graphs.remove(&ready);
+        let gone = self.graphs.remove(&ready).and_then(|ready| ready.last);
+        gone.into_iter().for_each(|ended| self.watch.forget_graph(ended));
     }
 
     /// A graph that is ready does what another does.
@@ -64,19 +64,20 @@ impl Gpu {
     /// Launches a graph in a stream, by a handle that means the same for calls of all variants. `None` if it has to be launched
     /// as it is.
     pub(super) fn launch_graph(&mut self, ready: u64, stream: u64) -> Option<u32> {
-        let known = self.graphs.get(&ready).map(|known| (known.plan.clone(), known.last.clone()));
+        let known = self.graphs.get_mut(&ready).map(|known| (known.plan.clone(), known.last.take()));
         let (plan, last) = match known {
             Some((Ok(plan), last)) => (plan, last),
             other => {
-                let why = other.and_then(|(plan, _)| plan.err());
-                let why = why.unwrap_or_else(|| "it was made ready in a way that is not followed".into());
+                let (plan, last) = other.map_or((None, None), |(plan, last)| (plan.err(), last));
+                last.into_iter().for_each(|ended| self.watch.forget_graph(ended));
+                let why = plan.unwrap_or_else(|| "it was made ready in a way that is not followed".into());
                 self.watch.gap(Gap::Call, format!("launches of a graph are not checked: {why}"));
                 self.silence();
                 return None;
             }
         };
         let own = self.stream(stream);
-        let mut branches = self.watch.begin_graph(own, last.as_ref());
+        let mut branches = self.watch.begin_graph(own, last);
         let mut code = 0;
         for step in plan.steps() {
             let branch = self.watch.branch(&mut branches, &step.after);
@@ -88,9 +89,10 @@ impl Gpu {
                 break;
             }
         }
-        let moment = self.watch.end_graph(branches, plan.last());
-        if let Some(known) = self.graphs.get_mut(&ready) {
-            known.last = Some(moment);
+        let ended = self.watch.end_graph(branches, plan.last());
+        match self.graphs.get_mut(&ready) {
+            Some(known) => known.last = Some(ended),
+            None => self.watch.forget_graph(ended),
         }
         Some(code)
     }

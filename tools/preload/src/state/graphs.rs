@@ -2,14 +2,13 @@
 
 use std::sync::Arc;
 
-use ptxrace::engine::Moment;
 use rustc_hash::FxHashMap;
 
 use super::{Driver, Side, Stream};
 use crate::api::Copy3D;
 use crate::code::{Answer, Code};
 use crate::graph::{Fill, HostFunction, Item, Plan, Source, Work};
-use crate::watch::{Branches, Rows, Timing};
+use crate::watch::{Branches, Ended, Rows, Timing};
 
 #[derive(Debug, Default)]
 struct Graph {
@@ -32,7 +31,7 @@ struct Node {
 struct Ready {
     plan: Arc<Plan>,
     /// How it ended when it was launched last.
-    last: Option<Moment>,
+    last: Option<Ended>,
 }
 
 /// All graphs.
@@ -203,7 +202,9 @@ impl Driver {
     }
 
     pub(crate) fn destroy_ready(&mut self, graph: u64) -> Answer {
-        self.graphs.ready.remove(&graph).map(|_| ()).ok_or(Code::INVALID_VALUE)
+        let gone = self.graphs.ready.remove(&graph).ok_or(Code::INVALID_VALUE)?;
+        gone.last.into_iter().for_each(|ended| self.watch.forget_graph(ended));
+        Ok(())
     }
 
     fn ready_plan(&mut self, graph: u64) -> Answer<&mut Plan> {
@@ -239,9 +240,9 @@ impl Driver {
         if self.is_capturing(stream) {
             return Err(Code::NOT_SUPPORTED);
         }
-        let ready = self.graphs.ready.get(&graph).ok_or(Code::INVALID_VALUE)?;
+        let ready = self.graphs.ready.get_mut(&graph).ok_or(Code::INVALID_VALUE)?;
         let plan = Arc::clone(&ready.plan);
-        let branches = self.watch.begin_graph(stream, ready.last.as_ref());
+        let branches = self.watch.begin_graph(stream, ready.last.take());
         Ok(Running { graph, plan, branches })
     }
 
@@ -276,9 +277,10 @@ impl Driver {
     }
 
     pub(crate) fn end_graph(&mut self, running: Running) {
-        let moment = self.watch.end_graph(running.branches, running.plan.last());
-        if let Some(ready) = self.graphs.ready.get_mut(&running.graph) {
-            ready.last = Some(moment);
+        let ended = self.watch.end_graph(running.branches, running.plan.last());
+        match self.graphs.ready.get_mut(&running.graph) {
+            Some(ready) => ready.last = Some(ended),
+            None => self.watch.forget_graph(ended),
         }
     }
 

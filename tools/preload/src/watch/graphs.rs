@@ -23,6 +23,14 @@ impl Launches {
     }
 }
 
+/// How a graph ended when it was launched last, which its next launch waits for.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    moment: Moment,
+    /// Streams of its branches, for those of the next launch.
+    spare: Vec<Stream>,
+}
+
 /// A launch of a graph.
 pub(crate) struct Branches {
     number: u32,
@@ -34,18 +42,21 @@ pub(crate) struct Branches {
     chains: Vec<(Stream, usize)>,
     /// What is known behind each step.
     behind: Vec<Moment>,
+    spare: Vec<Stream>,
 }
 
 impl Watch {
-    /// A graph is launched; `previous` is how its last launch ended, which this one waits for.
-    pub(crate) fn begin_graph(&mut self, stream: Stream, previous: Option<&Moment>) -> Branches {
+    /// A graph is launched, not for the first time if it has ended before.
+    pub(crate) fn begin_graph(&mut self, stream: Stream, previous: Option<Ended>) -> Branches {
+        let mut spare = Vec::new();
         if let Some(previous) = previous {
-            self.streams.wait(stream, previous);
+            self.streams.wait(stream, &previous.moment);
+            spare = previous.spare;
         }
         let start = self.streams.record(stream);
         let number = self.graphs.count;
         self.graphs.count += 1;
-        Branches { number, stream, start, chains: Vec::new(), behind: Vec::new() }
+        Branches { number, stream, start, chains: Vec::new(), behind: Vec::new(), spare }
     }
 
     /// The stream that stands for the branch of the next step, which comes after some earlier ones.
@@ -62,7 +73,7 @@ impl Watch {
                 // A graph without branches needs no stream but its own.
                 let stream = match branches.chains.is_empty() {
                     true => branches.stream,
-                    false => self.streams.create(false),
+                    false => branches.spare.pop().unwrap_or_else(|| self.streams.create(false)),
                 };
                 branches.chains.push((stream, step));
                 self.streams.wait(stream, &branches.start);
@@ -83,17 +94,19 @@ impl Watch {
         self.graphs.at_hand = None;
     }
 
-    /// All steps that were begun are over, of which these come last. What the stream is given next comes after them. Gives how it ended.
-    pub(crate) fn end_graph(&mut self, branches: Branches, last: impl Iterator<Item = usize>) -> Moment {
+    /// All steps that were begun are over, of which these come last. What the stream is given next comes after them.
+    pub(crate) fn end_graph(&mut self, branches: Branches, last: impl Iterator<Item = usize>) -> Ended {
         self.graphs.at_hand = None;
         for moment in last.filter_map(|step| branches.behind.get(step)) {
             self.streams.wait(branches.stream, moment);
         }
-        for (stream, _) in &branches.chains {
-            if *stream != branches.stream {
-                self.streams.destroy(*stream);
-            }
-        }
-        self.streams.record(branches.stream)
+        let made = branches.chains.iter().map(|(stream, _)| *stream).filter(|stream| *stream != branches.stream);
+        let spare = made.chain(branches.spare.iter().copied()).collect();
+        Ended { moment: self.streams.record(branches.stream), spare }
+    }
+
+    /// A graph is gone, or is launched in a way that is not followed.
+    pub(crate) fn forget_graph(&mut self, ended: Ended) {
+        ended.spare.into_iter().for_each(|stream| self.streams.destroy(stream));
     }
 }

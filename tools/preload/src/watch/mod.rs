@@ -8,7 +8,7 @@ mod launches;
 mod order;
 
 pub(crate) use copies::{Place, Rows, Timing, write};
-pub(crate) use graphs::Branches;
+pub(crate) use graphs::{Branches, Ended};
 pub(crate) use images::{Found, HostMemory, file, find};
 pub(crate) use order::{Stream, ThreadId};
 
