@@ -336,7 +336,7 @@ fn wanting(finding: &Finding) -> &'static str {
         }
         Missing::BlockEnd => "no cluster barrier",
         Missing::AccessScope => "scope too narrow",
-        Missing::StreamOrder => "no event or edge",
+        Missing::StreamOrder => "no event",
         Missing::Size => "unordered, of different size",
         Missing::Barrier { .. } => "they do not meet",
         _ => "nothing orders them",
