@@ -1,10 +1,10 @@
-//! `ptxrace exec` on programs: one in C (`tests/exec/app.c`), which is linked against the driver, and one in Rust, which loads
-//! it through cudarc (`tests/exec/rust_app.rs`, in this very executable). No GPU is needed: each is run on the emulator, and
-//! as on a GPU, with a copy of the wrapper as the driver, which runs the instrumented kernels on the emulator.
+//! `ptxrace exec` on programs: in C (`tests/exec/app.c`, and `graphs.c` for graphs), which are linked against the driver, and one
+//! in Rust, which loads it through cudarc (`tests/exec/rust_app.rs`, in this very executable). No GPU is needed: each is run on
+//! the emulator, and as on a GPU, with a copy of the wrapper as the driver, which runs the instrumented kernels on the emulator.
 //!
 //! All of them are recorded, and their traces are replayed.
 //!
-//! Without a C compiler the trials of the C program are listed as ignored.
+//! Without a C compiler the trials of the C programs are listed as ignored.
 
 #[path = "exec/rust_app.rs"]
 mod rust_app;

@@ -17,8 +17,8 @@
 //!
 //! All host threads count as ordered by their calls; what host code itself reads and writes is not seen. What is not followed
 //! is told of in the report: on the emulator, what it does not provide and answers with `CUDA_ERROR_NOT_SUPPORTED` (arrays and
-//! textures, graphs with conditions or memory of their own, virtual memory management, IPC, cooperative launches over several devices, `cuLink`);
-//! before the real driver, launches of graphs and operations of streams on values in memory.
+//! textures, graphs with conditions or memory of their own, virtual memory management, IPC, cooperative launches over several
+//! devices, `cuLink`); before the real driver, launches of such graphs and operations of streams on values in memory.
 
 #![cfg_attr(not(test), warn(clippy::unwrap_used, clippy::panic, clippy::print_stdout, clippy::print_stderr))]
 

@@ -10,6 +10,7 @@ mod graphs;
 mod memory;
 mod missing;
 mod modules;
+mod ready;
 mod streams;
 mod symbols;
 

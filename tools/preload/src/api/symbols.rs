@@ -18,6 +18,7 @@ fn all() -> &'static FxHashMap<&'static str, usize> {
             super::memory::table(),
             super::missing::table(),
             super::modules::table(),
+            super::ready::table(),
             super::streams::table(),
         ];
         // What is provided comes after what is not, should a name be in both.
@@ -108,6 +109,7 @@ mod tests {
             super::super::graphs::table(),
             super::super::memory::table(),
             super::super::modules::table(),
+            super::super::ready::table(),
             super::super::streams::table(),
         ];
         let provided: Vec<_> = provided.into_iter().flatten().map(|(name, _)| name).collect();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use ptxrace::session::exec::log::Gap;
 use rustc_hash::FxHashMap;
 
 use super::{Driver, Side, Stream};
@@ -238,6 +239,8 @@ impl Driver {
 
     pub(crate) fn begin_graph(&mut self, graph: u64, stream: Stream) -> Answer<Running> {
         if self.is_capturing(stream) {
+            let detail = "the program captured a launch of a graph, which is not provided";
+            self.watch.gap(Gap::Call, detail.into());
             return Err(Code::NOT_SUPPORTED);
         }
         let ready = self.graphs.ready.get_mut(&graph).ok_or(Code::INVALID_VALUE)?;

@@ -100,7 +100,8 @@ impl Watch {
         for moment in last.filter_map(|step| branches.behind.get(step)) {
             self.streams.wait(branches.stream, moment);
         }
-        let made = branches.chains.iter().map(|(stream, _)| *stream).filter(|stream| *stream != branches.stream);
+        let made =
+            branches.chains.iter().map(|(stream, _)| *stream).filter(|stream| *stream != branches.stream);
         let spare = made.chain(branches.spare.iter().copied()).collect();
         Ended { moment: self.streams.record(branches.stream), spare }
     }
