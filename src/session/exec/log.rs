@@ -71,8 +71,6 @@ pub enum Line {
         cluster: Option<[u32; 3]>,
         /// Its stream.
         stream: u32,
-        /// The launch of a graph that it is a node of, by number.
-        graph: Option<u32>,
         /// What it does is checked.
         checked: bool,
         /// The test that the process is running.
@@ -97,8 +95,15 @@ pub enum Line {
         call: String,
         /// Its stream.
         stream: u32,
-        /// The launch of a graph that it is a node of, by number.
-        graph: Option<u32>,
+    },
+    /// The last operation is a node of a graph.
+    Node {
+        /// The operation.
+        index: u32,
+        /// Which launch of a graph it is of. They count from 0.
+        graph: u32,
+        /// The stream that the graph was given to.
+        stream: u32,
     },
     /// A finding. A later one of the same number takes its place.
     Finding {

@@ -217,29 +217,35 @@ impl Process {
             // It comes with its text.
             Line::Module { .. } => {}
             Line::Region(region) => self.regions.push(region),
-            Line::Launch { module, kernel, grid, block, cluster, stream, graph, checked, test, .. } => {
+            Line::Launch { module, kernel, grid, block, cluster, stream, checked, test, .. } => {
                 let launch = launch(kernel, grid, block, cluster, stream);
                 self.operations.push(Operation {
                     module: Some(module),
                     checked,
                     launch,
-                    graph,
+                    graph: None,
                     test,
                     end: None,
                     shared: Vec::new(),
                 });
             }
-            Line::Host { call, stream, graph, .. } => {
+            Line::Host { call, stream, .. } => {
                 let launch = launch(call, [1; 3], [1; 3], None, stream);
                 self.operations.push(Operation {
                     module: None,
                     checked: true,
                     launch,
-                    graph,
+                    graph: None,
                     test: None,
                     end: None,
                     shared: Vec::new(),
                 });
+            }
+            Line::Node { index, graph, stream } => {
+                if let Some(operation) = self.operations.get_mut(index as usize) {
+                    operation.graph = Some(graph);
+                    operation.launch.stream = stream;
+                }
             }
             Line::End { index, end, stop, shared } => {
                 if let Some(operation) = self.operations.get_mut(index as usize) {

@@ -78,7 +78,9 @@ impl Watch {
     /// An operation of the host in a stream.
     pub(crate) fn operate(&mut self, call: &'static str, accesses: &[HostAccess], stream: Stream) {
         let order = self.streams.enqueue(stream);
+        let index = order.index;
         self.observer.host(call, accesses, order, stream.0);
+        self.begun(index);
     }
 
     /// Rows, which are joined and not empty, are copied.

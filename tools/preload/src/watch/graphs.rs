@@ -2,6 +2,7 @@
 //! chain of nodes is given to a stream of its own for the time of a launch, and edges are waited for.
 
 use ptxrace::engine::Moment;
+use ptxrace::session::exec::log::Line;
 
 use super::{Stream, Watch};
 
@@ -11,16 +12,6 @@ pub(super) struct Launches {
     count: u32,
     /// Which one the node at hand is of, and the stream that the graph was given to.
     at_hand: Option<(u32, Stream)>,
-}
-
-impl Launches {
-    pub(super) fn number(&self) -> Option<u32> {
-        self.at_hand.map(|(number, _)| number)
-    }
-
-    pub(super) fn given_to(&self) -> Option<Stream> {
-        self.at_hand.map(|(_, stream)| stream)
-    }
 }
 
 /// How a graph ended when it was launched last, which its next launch waits for.
@@ -92,6 +83,13 @@ impl Watch {
     pub(crate) fn stepped(&mut self, branches: &mut Branches, stream: Stream) {
         branches.behind.push(self.streams.record(stream));
         self.graphs.at_hand = None;
+    }
+
+    /// An operation was begun, which may be what a node does.
+    pub(super) fn begun(&mut self, index: u32) {
+        if let Some((graph, stream)) = self.graphs.at_hand {
+            self.say(&Line::Node { index, graph, stream: stream.0 });
+        }
     }
 
     /// All steps that were begun are over, of which these come last. What the stream is given next comes after them.

@@ -68,6 +68,7 @@ impl Watch {
         let order = self.streams.enqueue(stream);
         let index = order.index;
         self.observer.launch(launch, order, module, checked, current_test());
+        self.begun(index);
         index
     }
 
