@@ -347,6 +347,13 @@ pub enum Missing {
     StreamOrder,
     /// Accesses of different size.
     Size,
+    /// What is waited for never comes.
+    Starved {
+        /// Blocks of the grid that can start only when others end.
+        waiting: u64,
+    },
+    /// A write before the read.
+    FirstWrite,
     /// A barrier that not all threads reach.
     Barrier {
         /// One sentence with the facts.

@@ -77,6 +77,7 @@ fn elsewhere(plan: &mut Plan) {
         name: format!("another{n}"),
         ty: ElementType::U8,
         contents: vec![0; 1000 * (n + 1)],
+        unwritten: false,
     };
     let own = std::mem::take(&mut plan.buffers);
     plan.buffers = own.into_iter().enumerate().flat_map(|(n, buffer)| [another(n), buffer]).collect();

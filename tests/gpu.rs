@@ -106,7 +106,7 @@ impl<'j> Job<'j> {
         let sites = SiteTable::new(&parsed.module);
         let contents = vec![0; self.words * 4];
         let plan = Plan {
-            buffers: vec![Buffer { name: "out".into(), ty: ElementType::U32, contents }],
+            buffers: vec![Buffer { name: "out".into(), ty: ElementType::U32, contents, unwritten: false }],
             launches: vec![Launch {
                 kernel: "k".into(),
                 grid: [self.grid, 1, 1],

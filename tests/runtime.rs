@@ -65,7 +65,7 @@ fn threads(units: &[Unit]) -> Threads {
 }
 
 fn buffer(name: &str, bytes: usize) -> Buffer {
-    Buffer { name: name.into(), ty: ElementType::U64, contents: vec![0; bytes] }
+    Buffer { name: name.into(), ty: ElementType::U64, contents: vec![0; bytes], unwritten: false }
 }
 
 fn launch(kernel: &str, grid: [u32; 3], block: [u32; 3], args: Vec<Arg>) -> Launch {

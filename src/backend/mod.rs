@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::abi::Unit;
-use crate::instrument::SiteTable;
+use crate::instrument::{SiteId, SiteTable};
 use crate::ptx::ast::Module;
 use crate::span::{SourceFile, Span};
 pub use plan::{Arg, Buffer, Clusters, ElementType, Launch, Plan};
@@ -99,6 +99,42 @@ pub struct LaunchEnd {
     /// Synchronisation may have happened that no record tells of, before accesses that were recorded. Races found in
     /// such a launch may be none.
     pub unseen_order: bool,
+    /// What no record tells of. Only the emulator notices anything.
+    #[serde(default)]
+    pub notices: Vec<Notice>,
+}
+
+/// Something that a backend noticed at an instruction.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Notice {
+    /// What.
+    pub kind: NoticeKind,
+    /// The instruction.
+    pub site: SiteId,
+    /// The linear block of the thread that came first.
+    pub block: u32,
+    /// Its warp.
+    pub warp: u8,
+    /// Its lane.
+    pub lane: u8,
+    /// Where it read, with the space's tag (`abi::Tagged`).
+    pub address: u64,
+    /// Bytes of what it read there.
+    pub bytes: u8,
+    /// How often.
+    pub count: u64,
+}
+
+/// What a backend can notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum NoticeKind {
+    /// A thread reads this again and again, and nobody who runs will ever change it.
+    Starved {
+        /// Blocks of the grid that can start only when others end.
+        waiting: u64,
+    },
+    /// A value was read that nobody had written, and used.
+    NeverWritten,
 }
 
 /// What has come by one ring.

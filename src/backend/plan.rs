@@ -41,6 +41,8 @@ pub struct Buffer {
     pub ty: ElementType,
     /// Contents before the first launch.
     pub contents: Vec<u8>,
+    /// These count as not written.
+    pub unwritten: bool,
 }
 
 /// A kernel argument.

@@ -159,6 +159,18 @@ impl Collector {
         self.group(conflict, 1);
     }
 
+    /// Takes what is no conflict, but was seen so often.
+    pub(super) fn note(&mut self, conflict: Conflict, count: u64) {
+        self.group(conflict, count);
+    }
+
+    /// Whether the launch has an error between this instruction and another, or itself.
+    pub(super) fn has_race_at(&self, site: SiteId) -> bool {
+        let races = |key: &GroupKey| key.rule < Rule::S001 && key.severity == Severity::Error;
+        let keys = self.current.keys().filter(|key| races(key));
+        keys.into_iter().any(|key| key.sites.0 == site || key.sites.1 == site)
+    }
+
     /// How wide a finding of the launch is, if there is one.
     pub(super) fn widest(&self, key: &GroupKey) -> Option<Relation> {
         #[cfg(test)]

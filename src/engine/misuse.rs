@@ -1,7 +1,8 @@
-//! Barriers and masks used wrongly: rules S001 and S002.
+//! Barriers and masks used wrongly: rules S001 and S002; and what a backend noticed by itself: S003 and M004.
 
-use super::Core;
 use super::collect::Conflict;
+use super::{Core, Role};
+use crate::backend::{Notice, NoticeKind};
 use crate::diag::Severity;
 use crate::event::{Arrival, BarrierMisuse, ClusterMisuse, Misuse};
 use crate::finding::{AccessClass, Missing, Relation, Rule, Witness};
@@ -51,6 +52,30 @@ impl Core {
         };
         let block = conflict.witnesses[0].thread.block;
         self.collector.add((0, block), conflict);
+    }
+
+    /// What no record tells of, at the end of a launch.
+    pub(super) fn notice(&mut self, notice: &Notice) {
+        let (rule, severity, missing) = match notice.kind {
+            NoticeKind::Starved { waiting } => (Rule::S003, Severity::Note, Missing::Starved { waiting }),
+            // Where a race decides whether it was written, the race is what to tell of.
+            NoticeKind::NeverWritten if self.collector.has_race_at(notice.site) => return,
+            NoticeKind::NeverWritten => (Rule::M004, Severity::Warning, Missing::FirstWrite),
+        };
+        let witness = Witness {
+            site: notice.site,
+            thread: self.thread(notice.block, notice.warp, notice.lane),
+            class: match self.roles.get(notice.site.0 as usize) {
+                Some(Role::Access(access)) if access.is_rmw() => AccessClass::Atomic,
+                _ => AccessClass::Read,
+            },
+            address: notice.address,
+            bytes: notice.bytes,
+            value: None,
+            interval: 0,
+        };
+        let alone = conflict(rule, Relation::Thread, [witness, witness], missing);
+        self.collector.note(Conflict { severity, ..alone }, notice.count);
     }
 
     fn barrier(&self, relation: Relation, detail: String, arrivals: [Arrival; 2]) -> Conflict {

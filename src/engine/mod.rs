@@ -258,6 +258,7 @@ impl Sink for Engine {
 
     fn end(&mut self, end: &LaunchEnd) {
         self.orderer.end(&mut self.core);
+        end.notices.iter().for_each(|notice| self.core.notice(notice));
         self.core.end(end.unseen_order);
         if let Some(launch) = self.launches.last_mut() {
             launch.shared = std::mem::take(&mut self.core.shared_variables);

@@ -106,11 +106,11 @@ impl Told<'_, '_> {
             Rule::R011 => format!("unordered accesses of different size to {on}"),
             Rule::S001 => "barrier that not all threads of the block reach".into(),
             Rule::S002 => "warp mask does not fit the lanes that execute the instruction".into(),
-            Rule::S003 => "a block waits for another block that may never become resident".into(),
+            Rule::S003 => format!("a thread waits for {on}, which nobody who runs will ever change"),
             Rule::M001 => format!("access out of bounds of {on}"),
             Rule::M002 => format!("misaligned access to {on}"),
             Rule::M003 => format!("access to freed memory of {on}"),
-            Rule::M004 => format!("read of {on}, which was never written"),
+            Rule::M004 => format!("a value of {on} is used that nobody has written"),
         }
     }
 
@@ -176,6 +176,16 @@ impl Told<'_, '_> {
                 None => "the accesses have different sizes".into(),
             },
             Missing::Barrier { detail } => detail.clone(),
+            Missing::Starved { waiting: 0 } => {
+                "all other threads have ended, wait, or read the same values again and again as well".into()
+            }
+            Missing::Starved { waiting } => format!(
+                "{waiting} block{} of the grid can start only when another one has ended, and those that run wait",
+                if *waiting == 1 { "" } else { "s" }
+            ),
+            Missing::FirstWrite => {
+                "no thread, copy or initial value wrote these bytes before; what they hold differs from run to run".into()
+            }
             Missing::Mask { given, executing } => mask(*given, *executing),
         }
     }
@@ -434,6 +444,13 @@ impl Told<'_, '_> {
                 "let every thread of the block reach the barrier, or give it the count of those that do"
                     .into()
             }
+            Missing::Starved { waiting: 0 } => {
+                format!("let somebody write {name} who does not wait for this thread")
+            }
+            Missing::Starved { .. } => {
+                "launch no more blocks than can be resident, cooperatively, or hand out the work by an atomic ticket".into()
+            }
+            Missing::FirstWrite => format!("write {name} first, with a barrier behind that if other threads read it"),
             Missing::Mask { .. } => "name in the mask exactly the lanes that execute the instruction".into(),
         }
     }

@@ -470,7 +470,8 @@ fn notes(
         notes.push(format!("kernel `{kernel}`, launch #{}, grid {grid} block {block}", explained.launch));
     }
     notes.extend(told.intervals());
-    if finding.count > 1 && explained.object.is_some() {
+    let alone = finding.witnesses.len() < 2;
+    if finding.count > 1 && explained.object.is_some() && !alone {
         let addresses = if finding.addresses == 1 { "address" } else { "addresses" };
         notes.push(format!("same pair: {} conflicts, {} {addresses}", finding.count, finding.addresses));
     } else if finding.count > 1 {

@@ -191,12 +191,15 @@ const TEXTS: [RuleText; 18] = [
     RuleText {
         rule: Rule::S003,
         severity: "note",
-        title: "waits for a block that may never run",
-        what: "A block spins on a value that another block must write, and the grid may not fit on the device at \
-               once. This version does not report it yet.",
+        title: "waits for what never comes",
+        what: "A thread reads a value again and again, and nobody who runs will ever change it: who would write it has ended, \
+               waits itself, or is a block that can start only when another one has ended. Only the emulator tells, once the \
+               state of all threads repeats; loops that count or look at a clock end by the timeout. The run is inconclusive \
+               then, as nothing that would follow was seen.",
         why: "Blocks become resident in any order, and nothing makes room for a later block while earlier ones spin.",
         example: "while (ld_acquire(&arrived) != gridDim.x);",
-        fix: "Launch cooperatively, or with no more blocks than fit, or hand out the order by an atomic ticket.",
+        fix: "Launch cooperatively, or with no more blocks than fit, or hand out the order by an atomic ticket. Where no \
+              block is missing, see to it that the value is written whatever way the threads take.",
     },
     RuleText {
         rule: Rule::M001,
@@ -229,9 +232,14 @@ const TEXTS: [RuleText; 18] = [
         rule: Rule::M004,
         severity: "warning",
         title: "uninitialised read",
-        what: "A read of shared memory that nobody has written. This version does not report it yet.",
-        why: "Shared memory holds anything when a block starts.",
-        example: "__shared__ int sum; sum += x;",
+        what: "A value is used none of whose bytes anybody has written: of shared memory, which holds anything when a block \
+               starts, or of global memory that was allocated and not filled (`=uninit` in a launch description, `malloc` in a \
+               kernel, and under `exec` allocations of the driver). Only the emulator tells. Use is arithmetic, a comparison, an \
+               address, or a store; to read a value and drop it is none, nor are moves, selections, shuffles and bit operations, \
+               nor copies by vectors or of less than four bytes, as of what lies between members of a structure. Where a race \
+               decides whether it was written, only the race is reported.",
+        why: "What such memory holds differs from run to run and from device to device.",
+        example: "__shared__ int sum; atomicAdd(&sum, x);",
         fix: "Initialise it, and put a barrier behind that.",
     },
 ];

@@ -40,7 +40,7 @@ fn key(finding: &Explained) -> Option<impl Eq + Hash> {
 /// What is said of a finding, with a note of how many more are alike.
 pub(super) fn told(finding: &Explained, more: usize) -> Diagnostic {
     let mut diagnostic = finding.diagnostic.clone();
-    if let Some(note) = note(more) {
+    if let Some(note) = note(finding, more) {
         // The replay command stays the last note.
         diagnostic.notes.insert(diagnostic.notes.len().saturating_sub(1), note);
     }
@@ -48,7 +48,12 @@ pub(super) fn told(finding: &Explained, more: usize) -> Diagnostic {
 }
 
 /// The note of how many more are alike, if any are.
-pub(super) fn note(more: usize) -> Option<String> {
-    let pairs = if more == 1 { "pair" } else { "pairs" };
-    (more > 0).then(|| format!("the same for {more} more {pairs} of instructions of these lines"))
+pub(super) fn note(finding: &Explained, more: usize) -> Option<String> {
+    let what = match (finding.accesses.len(), more) {
+        (0 | 1, 1) => "instruction of this line",
+        (0 | 1, _) => "instructions of this line",
+        (_, 1) => "pair of instructions of these lines",
+        _ => "pairs of instructions of these lines",
+    };
+    (more > 0).then(|| format!("the same for {more} more {what}"))
 }

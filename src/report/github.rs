@@ -78,7 +78,7 @@ fn annotation(report: &Report, finding: &Explained, more: usize) -> Annotation {
         })
         .collect();
     lines.push(finding.missing.clone());
-    lines.extend(note(more));
+    lines.extend(note(finding, more));
     lines.extend([format!("help: {}", finding.help), format!("replay: {}", finding.replay)]);
     let kind = match finding.severity {
         Severity::Error => "error",

@@ -323,7 +323,7 @@ fn result<'r>(
     }
     let mut sentences =
         [&finding.diagnostic.message, &finding.missing, &finding.help].map(|text| sentence(text)).to_vec();
-    sentences.extend(note(more).map(|note| sentence(&note)));
+    sentences.extend(note(finding, more).map(|note| sentence(&note)));
     let text = sentences.join(" ");
     let fingerprints = [
         // What GitHub tells alerts apart by; the number tells findings of one fingerprint apart.

@@ -141,7 +141,12 @@ fn play(
 
 /// What was launched, as far as reports need it.
 fn plan(head: &Head) -> Plan {
-    let buffer = |name: &String| Buffer { name: name.clone(), ty: ElementType::U8, contents: Vec::new() };
+    let buffer = |name: &String| Buffer {
+        name: name.clone(),
+        ty: ElementType::U8,
+        contents: Vec::new(),
+        unwritten: false,
+    };
     Plan { buffers: head.buffers.iter().map(buffer).collect(), launches: head.launches.clone() }
 }
 

@@ -73,9 +73,11 @@ impl Kernel {
 }
 
 impl Device {
-    /// Allocates memory, filled with zeros.
+    /// Allocates memory that counts as not written; it is filled with zeros.
     pub fn allocate(&mut self, name: impl Into<String>, bytes: usize) -> u64 {
-        self.memory.allocate(name, 1, vec![0; bytes], Kind::Buffer, 512)
+        let base = self.memory.allocate(name, 1, vec![0; bytes], Kind::Buffer, 512);
+        self.memory.unwrite(base);
+        base
     }
 
     /// Makes memory of the host, which lies at `base`, known to kernels; tells whether there was room. What kernels see is a

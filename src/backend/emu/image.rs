@@ -22,6 +22,40 @@ pub(super) struct Op {
     pub(super) part: Part,
 }
 
+impl Op {
+    /// Lanes for which its predicate holds, in the frame whose predicates begin here.
+    #[inline]
+    pub(super) fn guarded(&self, preds: &[u32], base: u32) -> u32 {
+        let Some(guard) = self.guard else { return u32::MAX };
+        let bits = guard.slot.map_or(0, |slot| preds[(base + slot) as usize]);
+        if guard.negated { !bits } else { bits }
+    }
+}
+
+/// Which registers an instruction reads and writes, by their rows in the frame.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Flow {
+    pub(super) reads: Box<[u32]>,
+    /// Read for an address.
+    pub(super) addresses: Box<[u32]>,
+    pub(super) writes: Box<[u32]>,
+    pub(super) uses: Uses,
+}
+
+/// What an instruction does with the values that it reads.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Uses {
+    /// What it does depends on all of them.
+    #[default]
+    All,
+    /// They are stored.
+    Stored,
+    /// They are moved to what it writes.
+    Moved,
+    /// It depends on other things whether they matter.
+    Nothing,
+}
+
 /// Where an instruction of an instrumented text comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Part {
@@ -162,6 +196,8 @@ pub(super) struct Atomic {
     /// Second operand, of `cas`.
     pub(super) c: Box<[Src]>,
     pub(super) update: Update,
+    /// The old value does not matter to the new one.
+    pub(super) overwrites: bool,
     /// A 16-byte exchange or compare-and-swap: both words together.
     pub(super) wide_cas: bool,
 }
@@ -387,6 +423,8 @@ pub(super) struct Function {
 #[derive(Default)]
 pub(super) struct Image {
     pub(super) ops: Vec<Op>,
+    /// What each of them does with registers.
+    pub(super) flows: Vec<Flow>,
     pub(super) functions: Vec<Function>,
     /// The kernel, among them.
     pub(super) kernel: u32,
@@ -398,6 +436,8 @@ pub(super) struct Image {
     pub(super) shared_bytes: u64,
     /// Where dynamic shared memory begins.
     pub(super) dynamic_base: u64,
+    /// Something in it looks at a clock.
+    pub(super) timed: bool,
     /// Offsets of the kernel's logged shared variables, by site.
     pub(super) shared_sites: Vec<(LoggedSite, u64)>,
 }

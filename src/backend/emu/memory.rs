@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use super::written::Written;
 use crate::backend::{FaultKind, Region};
 
 /// First address of global memory.
@@ -49,6 +50,8 @@ pub(super) struct Allocation {
     pub(super) name: String,
     pub(super) element: u64,
     pub(super) kind: Kind,
+    /// What of it was written, if not all.
+    written: Option<Box<Written>>,
 }
 
 /// All allocations, by address.
@@ -59,6 +62,8 @@ pub(super) struct Memory {
     next_const: u64,
     next_runtime: u64,
     last: usize,
+    /// Allocations that were not written as a whole.
+    unwritten: usize,
     /// What the host has given back: sizes and names by base.
     gone: BTreeMap<u64, (u64, String)>,
 }
@@ -71,6 +76,7 @@ impl Default for Memory {
             next_const: CONST_BASE,
             next_runtime: RUNTIME_BASE,
             last: 0,
+            unwritten: 0,
             gone: BTreeMap::new(),
         }
     }
@@ -100,7 +106,7 @@ impl Memory {
         };
         let base = next.next_multiple_of(align.clamp(ALIGN, 1 << 20));
         *next = base.saturating_add(data.len() as u64).saturating_add(GAP).next_multiple_of(ALIGN);
-        let allocation = Allocation { base, data, name: name.into(), element, kind };
+        let allocation = Allocation { base, data, name: name.into(), element, kind, written: None };
         let at = self.allocations.partition_point(|a| a.base < base);
         self.allocations.insert(at, allocation);
         base
@@ -115,15 +121,72 @@ impl Memory {
             || self.allocations.get(at).is_some_and(|a| a.base < end);
         if !taken {
             self.forget(base);
-            self.allocations.insert(at, Allocation { base, data, name, element: 1, kind: Kind::Buffer });
+            let (element, kind, written) = (1, Kind::Buffer, None);
+            self.allocations.insert(at, Allocation { base, data, name, element, kind, written });
         }
         !taken
+    }
+
+    /// Nothing of the allocation that starts here counts as written.
+    pub(super) fn unwrite(&mut self, base: u64) {
+        if let Some(allocation) = self.at_mut(base) {
+            let nothing = Written::nothing(allocation.data.len());
+            if allocation.written.replace(Box::new(nothing)).is_none() {
+                self.unwritten += 1;
+            }
+        }
+    }
+
+    /// Whether something was not written.
+    #[inline]
+    pub(super) fn has_unwritten(&self) -> bool {
+        self.unwritten != 0
+    }
+
+    /// Whether the allocation of the last access is one of which something was not written.
+    #[inline]
+    pub(super) fn met_unwritten(&self) -> bool {
+        self.unwritten != 0 && self.allocations.get(self.last).is_some_and(|a| a.written.is_some())
+    }
+
+    /// What of the allocation of the last access was written, with its base.
+    pub(super) fn last_written(&self) -> Option<(u64, &Written)> {
+        let found = self.allocations.get(self.last)?;
+        Some((found.base, found.written.as_deref()?))
+    }
+
+    /// How many of these bytes were written; all, where nobody knows.
+    pub(super) fn written(&self, address: u64, size: usize) -> usize {
+        let at = self.allocations.partition_point(|a| a.base <= address).checked_sub(1);
+        let found = at.and_then(|at| self.allocations.get(at));
+        let written = found.and_then(|a| Some((a.written.as_ref()?, (address - a.base) as usize)));
+        written.map_or(size, |(written, at)| written.count(at, size))
+    }
+
+    /// These bytes are written.
+    #[inline]
+    pub(super) fn mark(&mut self, address: u64, size: usize) {
+        if self.unwritten != 0 {
+            let at = self.allocations.partition_point(|a| a.base <= address).saturating_sub(1);
+            self.mark_in(at, address, size);
+        }
+    }
+
+    fn mark_in(&mut self, at: usize, address: u64, size: usize) {
+        let Some(allocation) = self.allocations.get_mut(at) else { return };
+        let Some(written) = &mut allocation.written else { return };
+        written.mark(address.wrapping_sub(allocation.base) as usize, size);
+        if written.is_whole() {
+            allocation.written = None;
+            self.unwritten -= 1;
+        }
     }
 
     /// Ends the allocation that starts here, and tells its size.
     pub(super) fn remove(&mut self, base: u64) -> Option<u64> {
         let at = self.allocations.binary_search_by_key(&base, |a| a.base).ok()?;
-        let Allocation { data, name, .. } = self.allocations.remove(at);
+        let Allocation { data, name, written, .. } = self.allocations.remove(at);
+        self.unwritten -= usize::from(written.is_some());
         let bytes = data.len() as u64;
         self.gone.insert(base, (bytes, name));
         Some(bytes)
@@ -147,6 +210,9 @@ impl Memory {
         let at = self.allocations.partition_point(|a| a.base <= address).saturating_sub(1);
         if !self.holds(at, address, size) || self.allocations[at].kind == Kind::Freed {
             return Err(self.refuse(address, size, true));
+        }
+        if self.unwritten != 0 {
+            self.mark_in(at, address, size);
         }
         let found = &mut self.allocations[at];
         let offset = (address - found.base) as usize;
@@ -206,6 +272,9 @@ impl Memory {
         };
         if !usable {
             return Err(self.refuse(address, size, write));
+        }
+        if write && self.unwritten != 0 {
+            self.mark_in(self.last, address, size);
         }
         let allocation = &mut self.allocations[self.last];
         let offset = (address - allocation.base) as usize;

@@ -30,6 +30,7 @@ mod schedule;
 mod special;
 mod types;
 mod weak;
+mod written;
 
 #[cfg(test)]
 mod tests;
@@ -247,7 +248,12 @@ fn place_buffers(plan: &Plan, memory: &mut Memory) -> Vec<u64> {
         .iter()
         .map(|buffer| {
             let element = buffer.ty.bytes() as u64;
-            memory.allocate(buffer.name.clone(), element, buffer.contents.clone(), Kind::Buffer, 256)
+            let contents = buffer.contents.clone();
+            let base = memory.allocate(buffer.name.clone(), element, contents, Kind::Buffer, 256);
+            if buffer.unwritten {
+                memory.unwrite(base);
+            }
+            base
         })
         .collect()
 }

@@ -2,7 +2,7 @@
 
 use super::image::LoggedSite;
 use crate::abi::{Encoder, LANES, Lanes, Unit};
-use crate::backend::{LaunchEnd, LaunchInfo, Sink};
+use crate::backend::{LaunchEnd, LaunchInfo, Notice, Sink};
 
 /// Units that are delivered together.
 const BATCH: usize = 4096;
@@ -100,8 +100,9 @@ impl<'s> Recorder<'s> {
     }
 
     /// Delivers what is left and ends the launch.
-    pub(super) fn end(&mut self, unlogged: Vec<u32>) {
+    pub(super) fn end(&mut self, unlogged: Vec<u32>, notices: Vec<Notice>) {
         self.flush();
-        self.sink.end(&LaunchEnd { records: self.records, dropped: 0, unlogged, unseen_order: false });
+        let records = self.records;
+        self.sink.end(&LaunchEnd { records, unlogged, notices, ..LaunchEnd::default() });
     }
 }

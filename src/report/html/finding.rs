@@ -40,7 +40,7 @@ pub(super) fn section(number: usize, finding: &Explained, more: usize, drawn: bo
             @if drawn { h4 { "Facts" } }
             ul class="facts" {
                 @for note in notes { li { (prose(note)) } }
-                @if let Some(note) = note(more) { li { (prose(&note)) } }
+                @if let Some(note) = note(finding, more) { li { (prose(&note)) } }
                 li { "what the rule means: " a href={ "#rule-" (finding.rule.id()) } { (finding.rule.id()) } }
                 li { "fingerprint " code { (Shown(&finding.fingerprint)) } }
                 @if !finding.replay.is_empty() { li { "replay: " code { (Shown(&finding.replay)) } } }

@@ -136,7 +136,8 @@ impl Binder {
             Init::Alias(of) => self.alias(of, ty, count).map_err(|(message, help)| fail(message, help)),
             _ => contents(text, ty, count, init).map_err(|(message, help)| fail(message, help)).map(
                 |contents| {
-                    self.plan.buffers.push(Buffer { name: name.into(), ty, contents });
+                    let unwritten = *init == Init::Uninit;
+                    self.plan.buffers.push(Buffer { name: name.into(), ty, contents, unwritten });
                     self.plan.buffers.len() - 1
                 },
             ),
@@ -358,7 +359,7 @@ impl Binder {
                 Guess::Pointer { ty, width } => {
                     let count = elements * u64::from(width) / ty.bytes() as u64;
                     let contents = vec![0; usize::try_from(elements * u64::from(width)).unwrap_or(0)];
-                    self.plan.buffers.push(Buffer { name: name.clone(), ty, contents });
+                    self.plan.buffers.push(Buffer { name: name.clone(), ty, contents, unwritten: false });
                     let buffer = self.plan.buffers.len() - 1;
                     self.names.insert(name.clone(), buffer);
                     (Arg::Buffer(buffer), format!("{}[{count}]=0", type_name(ty)))
@@ -404,6 +405,10 @@ fn contents(text: &SpecText, ty: ElementType, count: u64, init: &Init) -> Result
             } else {
                 (0..elements).for_each(|_| room.extend_from_slice(element));
             }
+            Ok(room)
+        }
+        Init::Uninit => {
+            room.resize(size, 0);
             Ok(room)
         }
         Init::Iota => Ok(values::iota(ty, elements)),

@@ -49,6 +49,8 @@ pub enum Init {
     Random(u64),
     /// The bytes of a file.
     File(String),
+    /// Zeros that count as not written.
+    Uninit,
     /// The allocation of another buffer, under another type.
     Alias(String),
 }
@@ -112,7 +114,7 @@ pub fn parse(text: &str) -> Result<Spec, SpecError> {
         None => match constant(init, ty) {
             Ok(bytes) => SpecKind::Value { ty, bytes },
             Err(message) => {
-                let help = if ["iota", "random", "file", "@"].iter().any(|w| init.starts_with(w)) {
+                let help = if ["iota", "random", "file", "uninit", "@"].iter().any(|w| init.starts_with(w)) {
                     "only buffers can begin so; give a count behind the type, as in `a:i32[64]=iota`"
                 } else {
                     "a value is a number of the argument's type"
@@ -152,9 +154,11 @@ fn shape(text: &str, shape: &str) -> Result<(ElementType, Option<u64>), SpecErro
 }
 
 fn init(text: &str, at: Range<usize>, ty: ElementType) -> Result<Init, SpecError> {
-    const FORMS: &str = "write a number, `iota`, `random:SEED`, `file:PATH` or `@name`";
-    if text == "iota" {
-        return Ok(Init::Iota);
+    const FORMS: &str = "write a number, `iota`, `random:SEED`, `file:PATH`, `uninit` or `@name`";
+    match text {
+        "iota" => return Ok(Init::Iota),
+        "uninit" => return Ok(Init::Uninit),
+        _ => {}
     }
     if let Some(seed) = text.strip_prefix("random") {
         let seed = seed.strip_prefix(':').and_then(|s| parse_integer(s.trim()));
@@ -205,6 +209,7 @@ mod tests {
         assert_eq!(buffer("a:u8[4]=1"), (ElementType::U8, 4, Init::Constant(vec![1])));
         assert_eq!(buffer("a:f64[0x10]=iota"), (ElementType::F64, 16, Init::Iota));
         assert_eq!(buffer("a:bf16[4]=random:9"), (ElementType::Bf16, 4, Init::Random(9)));
+        assert_eq!(buffer("a:u32[8]=uninit"), (ElementType::U32, 8, Init::Uninit));
         assert_eq!(buffer("a:i8[4]=file:x=y.bin"), (ElementType::I8, 4, Init::File("x=y.bin".into())));
         assert_eq!(buffer("b:f32[2]=@a"), (ElementType::F32, 2, Init::Alias("a".into())));
     }

@@ -79,7 +79,7 @@ pub fn compile(program: &Program, placing: Placing, rounds: Rounds) -> Result<Co
         after: Vec::new(),
         args: vec![Arg::Buffer(0)],
     };
-    let buffer = Buffer { name: "memory".into(), ty: ElementType::I32, contents };
+    let buffer = Buffer { name: "memory".into(), ty: ElementType::I32, contents, unwritten: false };
     let plan = Plan { buffers: vec![buffer], launches: vec![launch] };
     Ok(Compiled { text, plan, lines, locations: program.locations.len(), registers })
 }

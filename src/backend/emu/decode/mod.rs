@@ -1,5 +1,6 @@
 //! Decoding: a kernel and all functions it can reach become one flat list of operations.
 
+mod flow;
 mod layout;
 mod operand;
 mod rows;
@@ -12,7 +13,7 @@ pub(super) use scope::Entity;
 
 use rustc_hash::FxHashMap;
 
-use super::image::{Code, Function as Decoded, Image, LoggedSite, MbarrierAction, Op, Part, Slot};
+use super::image::{Code, Flow, Function as Decoded, Image, LoggedSite, MbarrierAction, Op, Part, Slot};
 use super::inserted::Inserted;
 use super::memory::PARAM_WINDOW;
 use super::ops;
@@ -20,9 +21,10 @@ use super::types::Ty;
 use crate::backend::BackendError;
 use crate::instrument::{SiteKind, SiteTable};
 use crate::ptx::ast::{
-    Block, Function, FunctionKind, Instruction, Item, Module, Statement, VarSpace, Variable, Word,
+    Block, Function, FunctionKind, Instruction, Item, Module, Operand, Statement, VarSpace, Variable, Word,
 };
 use crate::span::Span;
+use flow::flow;
 use rows::Rows;
 use scope::Scopes;
 
@@ -181,6 +183,7 @@ impl<'a> Decoder<'_, 'a> {
         let part = if self.input.inserted.holds(function.span) { Part::Runtime } else { Part::Original };
         let site =
             self.input.sites.filter(|_| function.kind == FunctionKind::Entry).and_then(|sites| sites.at(end));
+        self.image.flows.push(Flow::default());
         self.image.ops.push(Op {
             code: Code::Return(self.number),
             guard: None,
@@ -349,8 +352,10 @@ impl<'a> Decoder<'_, 'a> {
         };
         let code = code.unwrap_or_else(|bad| Code::Poison(bad.into()));
         let span = instruction.span;
+        self.image.timed |= instruction.operands.iter().any(reads_clock);
         let site = self.input.sites.and_then(|sites| sites.at(span));
         let unlogged = self.input.unlogged.get(&span.start).copied();
+        self.image.flows.push(flow(&cx));
         self.image.ops.push(Op {
             code,
             guard,
@@ -386,6 +391,11 @@ impl<'a> Decoder<'_, 'a> {
             }
         }
     }
+}
+
+/// Whether an operand is one of the registers that change by themselves.
+fn reads_clock(operand: &Operand<'_>) -> bool {
+    matches!(operand, Operand::Name(name, _) if name.starts_with("%clock") || name.starts_with("%globaltimer"))
 }
 
 /// Instructions of a loop that may be a spin.

@@ -120,7 +120,7 @@ impl<'c, 'a> Cx<'c, 'a> {
     }
 
     /// What a name stands for; members of vector registers are registers.
-    fn find(&self, name: &str) -> Option<Entity> {
+    pub(super) fn find(&self, name: &str) -> Option<Entity> {
         if let Some(found) = self.scopes.find(name) {
             return Some(found);
         }

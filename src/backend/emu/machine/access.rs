@@ -1,7 +1,7 @@
 //! Loads, stores and atomics, with their checks and records.
 
 use super::common::simple;
-use super::place::{View, locate, misaligned, tagged};
+use super::place::{Place, View, locate, misaligned, tagged};
 use super::warp::{Group, Warp};
 use super::{Block, Core, Halt};
 use crate::abi::{LANES, Lanes, lanes, packed_value};
@@ -90,8 +90,15 @@ impl Core<'_> {
         };
         let site = site.filter(|_| logged != 0);
         let before = site.map_or(0, |site| self.recorder.draw(site));
-        if self.weak.is_some() && site.is_some() && matches!(transfer.values, Values::Store(_)) {
-            self.weak_before(block, transfer, mask, &addresses);
+        if matches!(transfer.values, Values::Store(_)) {
+            let first = addresses[mask.trailing_zeros() as usize & (LANES - 1)];
+            let (place, _) = locate(transfer.address.space, first, &block.position);
+            if !matches!(place, Place::Local | Place::Param) {
+                self.changed = self.clock;
+            }
+            if self.weak.is_some() && site.is_some() {
+                self.weak_before(block, transfer, mask, &addresses);
+            }
         }
         let Block { position, cluster, warps, .. } = block;
         let at = &mut warps[warp];
@@ -117,9 +124,7 @@ impl Core<'_> {
         let ticketed = site.filter(|site| site.payload.tickets);
         let values = site.filter(|site| site.payload.read).map(|_| &mut *recorder);
         if simple(transfer, at, here, mask, (&addresses, position), memory, cluster.of(rank), values) {
-            if let (Some(_), Some(site)) = (&self.weak, site) {
-                self.weak_transfer(block, warp, here, transfer, (mask, &addresses), site);
-            }
+            self.transferred(block, warp, here, transfer, (mask, &addresses), site);
             if let Some(site) = ticketed {
                 let after = self.recorder.draw(site);
                 self.recorder.write(site, logged, who, (before, after));
@@ -170,14 +175,32 @@ impl Core<'_> {
                 }
             }
         }
-        if let (Some(_), Some(site)) = (&self.weak, site) {
-            self.weak_transfer(block, warp, here, transfer, (mask, &addresses), site);
-        }
+        self.transferred(block, warp, here, transfer, (mask, &addresses), site);
         if let Some(site) = ticketed {
             let after = self.recorder.draw(site);
             self.recorder.write(site, logged, who, (before, after));
         }
         Ok(())
+    }
+
+    /// What has to be known of a transfer that others may see, by these lanes.
+    #[inline]
+    fn transferred(
+        &mut self,
+        block: &mut Block,
+        warp: usize,
+        here: Group,
+        transfer: &Transfer,
+        lanes: (u32, &Lanes),
+        site: Option<LoggedSite>,
+    ) {
+        let Some(site) = site else { return };
+        if self.weak.is_some() {
+            self.weak_transfer(block, warp, here, transfer, lanes, site);
+        }
+        if self.met_unwritten(block.cluster, transfer.address.space) {
+            self.follow(block, warp, here, transfer, lanes, site);
+        }
     }
 
     /// An atomic by the lanes of the mask, one after the other.
@@ -191,15 +214,21 @@ impl Core<'_> {
         site: Option<LoggedSite>,
     ) -> Result<(), Halt> {
         let who = block.who(warp);
-        let Block { position, cluster, warps, .. } = block;
-        let at = &mut warps[warp];
-        let addresses = Self::addresses(at, here, &atomic.address);
+        let addresses = Self::addresses(&block.warps[warp], here, &atomic.address);
         let logged = match site {
-            Some(_) => tagged(atomic.address.space, mask, &addresses, position, &mut self.recorder.a),
+            Some(_) => tagged(atomic.address.space, mask, &addresses, &block.position, &mut self.recorder.a),
             None => 0,
         };
         let site = site.filter(|_| logged != 0);
         let before = site.map_or(0, |site| self.recorder.draw(site));
+        if let Some(site) = site
+            && self.may_meet_unwritten(block.cluster)
+        {
+            let what = (&atomic.address, atomic.unit as usize * atomic.b.len());
+            self.follow_atomic(block, warp, what, (logged, &addresses), site, atomic.overwrites);
+        }
+        let Block { position, cluster, warps, .. } = block;
+        let at = &mut warps[warp];
         let Self { memory, params, recorder, clusters, .. } = self;
         let (cluster, rank) = (&mut clusters[*cluster], position.rank);
         let unit = atomic.unit as usize;
@@ -215,6 +244,7 @@ impl Core<'_> {
         let (b, c) = (fetch(&atomic.b), fetch(&atomic.c));
         let Warp { local, local_top, file, .. } = at;
         let mut view = View { memory, cluster, rank, local, local_top, params };
+        let mut changed = 0;
         for lane in lanes(mask) {
             let address = addresses[lane];
             let place = locate(atomic.address.space, address, position);
@@ -235,6 +265,7 @@ impl Core<'_> {
                     (atomic.update)(old, b[at][lane], c[at][lane])
                 };
                 write(bytes, new);
+                changed |= old ^ new;
                 if let Some(Some(slot)) = atomic.old.get(at).map(|dst| dst.0) {
                     file[(here.base + slot) as usize][lane] = old;
                 }
@@ -242,6 +273,9 @@ impl Core<'_> {
             if site.is_some() {
                 recorder.written[lane] = pack(bytes, unit);
             }
+        }
+        if changed != 0 {
+            self.changed = self.clock;
         }
         if let (Some(_), Some(site)) = (&self.weak, site) {
             for lane in lanes(mask) {

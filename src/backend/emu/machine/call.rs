@@ -96,7 +96,10 @@ impl Core<'_> {
         let mask = block.warps[warp].groups[group].mask;
         match &call.target {
             Target::Function(number) => self.enter(block, warp, group, call, *number),
-            Target::Builtin(builtin) => self.builtin(block, warp, group, call, *builtin),
+            Target::Builtin(builtin) => {
+                self.changed = self.clock;
+                self.builtin(block, warp, group, call, *builtin)
+            }
             Target::Unknown(name) => {
                 Err(Halt::Unsupported { what: format!("a call of `{name}`, which has no body") })
             }
@@ -293,7 +296,9 @@ impl Core<'_> {
         if bytes == 0 || bytes > HEAP {
             return 0;
         }
-        self.memory.allocate("malloc", 1, vec![0; bytes as usize], Kind::Heap, 16)
+        let base = self.memory.allocate("malloc", 1, vec![0; bytes as usize], Kind::Heap, 16);
+        self.memory.unwrite(base);
+        base
     }
 
     /// The C string at a generic address.

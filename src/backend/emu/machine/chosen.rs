@@ -123,7 +123,7 @@ impl Core<'_> {
             barrier: None,
         };
         let Some(op) = Warp::op(&self.image.ops, &group) else { return turn };
-        let mask = group.mask & guarded(at, group, op);
+        let mask = group.mask & op.guarded(&at.preds, group.pred_base);
         match &op.code {
             Code::Memory(transfer) => {
                 let bytes = transfer.unit * transfer.values.len() as u32;
@@ -152,13 +152,6 @@ impl Core<'_> {
     fn is_sc_fence(&self, op: &Op) -> bool {
         self.weak.as_ref().zip(op.site).is_some_and(|(weak, site)| weak.is_sc(site.id))
     }
-}
-
-/// Lanes for which an instruction's predicate holds.
-fn guarded(at: &Warp, group: Group, op: &Op) -> u32 {
-    let Some(guard) = op.guard else { return u32::MAX };
-    let bits = guard.slot.map_or(0, |slot| at.preds[(group.pred_base + slot) as usize]);
-    if guard.negated { !bits } else { bits }
 }
 
 fn touches(

@@ -11,12 +11,15 @@ use crate::abi::SHARED_OFFSET;
 use crate::backend::FaultKind;
 use crate::backend::emu::memory::Refused;
 use crate::backend::emu::special::RANK_SHIFT;
+use crate::backend::emu::written::Written;
 
 /// A cluster.
 #[derive(Debug, Default)]
 pub(super) struct Cluster {
     /// Shared memory of the blocks, by rank.
     shared: Vec<u8>,
+    /// What of it was written.
+    pub(super) written: Written,
     /// Bytes of one block.
     each: usize,
     /// Blocks.
@@ -35,6 +38,7 @@ impl Cluster {
     pub(super) fn new(size: u32, each: u32, threads: u32) -> Self {
         Self {
             shared: vec![0; size as usize * each as usize],
+            written: Written::nothing(size as usize * each as usize),
             each: each as usize,
             size,
             alive: u32::MAX >> (32 - size.clamp(1, 32)),
@@ -49,6 +53,27 @@ impl Cluster {
     pub(super) fn of(&mut self, rank: u32) -> &mut [u8] {
         let start = rank as usize * self.each;
         self.shared.get_mut(start..start + self.each).unwrap_or_default()
+    }
+
+    /// Where a place in a block's shared memory is in that of the cluster.
+    pub(super) fn offset(&self, rank: u32, at: u64) -> usize {
+        (rank as usize).saturating_mul(self.each).saturating_add(at as usize)
+    }
+
+    /// These bytes of a block are written.
+    #[inline]
+    pub(super) fn mark(&mut self, rank: u32, at: u64, size: usize) {
+        if !self.written.is_whole() {
+            let at = self.offset(rank, at);
+            self.written.mark(at, size);
+        }
+    }
+
+    /// The same, if the block has them.
+    pub(super) fn mark_within(&mut self, rank: u32, at: u64, size: usize) {
+        if at.saturating_add(size as u64) <= self.each as u64 {
+            self.mark(rank, at, size);
+        }
     }
 
     /// The bytes at an address of the cluster: a rank, then the offset in that block.
@@ -73,6 +98,9 @@ impl Cluster {
         }
         let end = self.each as u64;
         let name = "the shared memory of a block of the cluster";
+        if write {
+            self.mark_within(rank as u32, address & SHARED_OFFSET, size);
+        }
         within(self.of(rank as u32), end, name, address & SHARED_OFFSET, size, write)
     }
 

@@ -173,6 +173,7 @@ impl Core<'_> {
     /// Lets land what is due.
     #[cold]
     pub(super) fn copies_due(&mut self) -> Result<(), Halt> {
+        self.changed = self.clock;
         while let Some(Reverse((due, batch, key))) = self.copies.due.peek().copied() {
             if due > self.clock {
                 break;

@@ -18,7 +18,9 @@ mod issue;
 mod matrix;
 mod mbarrier;
 mod place;
+mod starve;
 mod step;
+mod unwritten;
 mod warp;
 mod weak;
 
@@ -34,7 +36,7 @@ use super::special::{LaunchEnv, Position};
 use super::weak::Weak;
 use crate::abi::{LANES, TAG_SHARED, lanes};
 use crate::backend::plan::Launch;
-use crate::backend::{Fault, FaultKind, Stop, WarpPosition};
+use crate::backend::{Fault, FaultKind, Notice, Stop, WarpPosition};
 use crate::isa::BarrierKind;
 use crate::span::Span;
 use barrier::BarrierState;
@@ -91,6 +93,10 @@ struct Core<'m> {
     params: Vec<u8>,
     rng: Rng,
     clock: u64,
+    /// When memory last changed, or threads ended or met.
+    changed: u64,
+    watch: starve::Watch,
+    notices: Vec<Notice>,
     /// Unlogged instructions that were executed.
     unlogged: Vec<u32>,
     /// Where inserted code writes records.
@@ -159,6 +165,9 @@ impl<'m> Machine<'m> {
             params,
             rng: Rng::new(seed ^ u64::from(index).wrapping_mul(0xA076_1D64_78BD_642F)),
             clock: 0,
+            changed: 0,
+            watch: starve::Watch::default(),
+            notices: Vec::new(),
             unlogged: Vec::new(),
             ring,
             deadline,
@@ -203,6 +212,11 @@ impl<'m> Machine<'m> {
                 }
             }
             self.end_blocks();
+            match self.starved() {
+                Ok(false) => {}
+                Ok(true) => return Some(self.livelock()),
+                Err((halt, slot, warp)) => return Some(self.stop(halt, slot, warp)),
+            }
             if self.core.clock.wrapping_sub(looked) >= STEPS_PER_LOOK {
                 looked = self.core.clock;
                 if self.core.deadline.is_some_and(|deadline| Instant::now() > deadline) {
@@ -215,7 +229,7 @@ impl<'m> Machine<'m> {
     /// Delivers the last records and ends the launch.
     pub(super) fn finish(mut self) {
         self.core.unlogged.sort_unstable();
-        self.core.recorder.end(self.core.unlogged);
+        self.core.recorder.end(self.core.unlogged, self.core.notices);
     }
 
     /// One burst of a warp.
@@ -269,6 +283,7 @@ impl<'m> Machine<'m> {
     }
 
     fn start_block(&mut self, linear: u32, rank: u32, cluster: usize) {
+        self.core.changed = self.core.clock;
         let image = self.core.image;
         let kernel = &image.functions[image.kernel as usize];
         let threads = self.launch.threads();
@@ -391,6 +406,7 @@ impl Core<'_> {
 
     /// Lanes end.
     fn exit(&mut self, block: &mut Block, warp: usize, group: usize) -> Result<(), Halt> {
+        self.changed = self.clock;
         let at = &mut block.warps[warp];
         let mask = at.groups[group].mask;
         at.live &= !mask;

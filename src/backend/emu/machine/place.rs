@@ -139,6 +139,9 @@ impl View<'_> {
             Place::Global => return self.memory.bytes(address, size, write),
             Place::Peer => return self.cluster.bytes(address, size, write),
             Place::Shared => {
+                if write {
+                    self.cluster.mark_within(self.rank, address, size);
+                }
                 let shared = self.cluster.of(self.rank);
                 let end = shared.len() as u64;
                 (shared, end, "the block's shared memory")

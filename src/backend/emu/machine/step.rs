@@ -4,7 +4,7 @@ use super::mbarrier::Tried;
 use super::{Block, Core, Halt, State, Warp, by_value, is_boundary};
 use crate::abi::{LANES, lanes};
 use crate::backend::FaultKind;
-use crate::backend::emu::image::{Code, Op, Part, StackOp};
+use crate::backend::emu::image::{Code, MbarrierAction, Op, Part, StackOp};
 use crate::backend::emu::regs::Regs;
 use crate::backend::emu::special::Env;
 use crate::isa::ClusterBarrier;
@@ -94,15 +94,15 @@ impl Core<'_> {
     fn execute(&mut self, block: &mut Block, warp: usize, group: usize, op: &Op) -> Result<After, Halt> {
         let at = &mut block.warps[warp];
         let here = at.groups[group];
-        let mut mask = here.mask;
-        if let Some(guard) = op.guard {
-            let bits = guard.slot.map_or(0, |slot| at.preds[(here.pred_base + slot) as usize]);
-            mask &= if guard.negated { !bits } else { bits };
-        }
+        let mask = here.mask & op.guarded(&at.preds, here.pred_base);
         if mask == 0 {
             at.groups[group].pc += 1;
             return Ok(After::Next);
         }
+        if at.unwritten.is_some() {
+            self.before_use(block, warp, here, mask);
+        }
+        let at = &mut block.warps[warp];
         match &op.code {
             Code::Compute(compute) => {
                 let env = Env {
@@ -188,6 +188,7 @@ impl Core<'_> {
                 if self.issue(block, warp, group, copy, mask, op.site)? == Tried::Again {
                     return Ok(After::Yield);
                 }
+                self.changed = self.clock;
                 block.warps[warp].groups[group].pc += 1;
                 return Ok(After::Next);
             }
@@ -196,18 +197,23 @@ impl Core<'_> {
                     self.recorder.write(site, mask, who, (0, 0));
                 }
                 self.copy_groups(block, warp, *groups, mask)?;
+                self.changed = self.clock;
                 block.warps[warp].groups[group].pc += 1;
                 return Ok(After::Next);
             }
             Code::Mbarrier(mbarrier) => {
                 let tried = self.mbarrier(block, warp, group, mbarrier, mask, op.site)?;
                 if tried != Tried::Again {
+                    if !matches!(mbarrier.action, MbarrierAction::Wait { .. }) {
+                        self.changed = self.clock;
+                    }
                     block.warps[warp].groups[group].pc += 1;
                 }
                 return Ok(if tried == Tried::Done { After::Next } else { After::Yield });
             }
             Code::Fill(fill) => {
                 self.fill(block, warp, group, fill, mask, op.site)?;
+                self.changed = self.clock;
                 block.warps[warp].groups[group].pc += 1;
                 return Ok(After::Next);
             }
@@ -216,6 +222,7 @@ impl Core<'_> {
                     self.recorder.write(site, mask, who, (0, 0));
                 }
                 self.cluster_arrive(block, warp, mask)?;
+                self.changed = self.clock;
                 block.warps[warp].groups[group].pc += 1;
                 return Ok(After::Next);
             }
@@ -236,6 +243,9 @@ impl Core<'_> {
             _ => {}
         }
         at.split(group, mask, pc + 1);
+        if matches!(op.code, Code::ClusterBarrier(_) | Code::Barrier(_) | Code::Matrix(_)) {
+            self.changed = self.clock;
+        }
         match &op.code {
             Code::BranchTable(index, targets) => {
                 let index = self.value(block, warp, group, *index);
@@ -376,6 +386,8 @@ impl Core<'_> {
     ) -> Result<(), Halt> {
         let image = self.image;
         let mut executed = 0u64;
+        // What it writes is nothing that the program waits for.
+        let changed = self.changed;
         loop {
             let groups = block.warps[warp].groups.iter().enumerate();
             let running = groups.filter(|(_, g)| g.mask & lanes != 0 && g.state == State::Ready);
@@ -386,6 +398,7 @@ impl Core<'_> {
             } else {
                 behind.min_by_key(|(_, g)| (u32::MAX - g.depth, g.pc))
             };
+            self.changed = changed;
             let Some((group, here)) = next else { return Ok(()) };
             let Some(op) = Warp::op(&image.ops, here) else { return Ok(()) };
             executed += 1;

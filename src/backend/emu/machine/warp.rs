@@ -2,6 +2,7 @@
 //! that are at one place of one frame.
 
 use super::cluster::Arrivals;
+use super::unwritten::Unwritten;
 use crate::abi::{LANES, Lanes};
 use crate::backend::emu::image::Op;
 use crate::backend::emu::rng::Rng;
@@ -10,7 +11,7 @@ use crate::backend::emu::rng::Rng;
 const AFTER_WAITING: u64 = 64;
 
 /// Where a lane returns to.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Frame {
     /// The call.
     pub(super) call: u32,
@@ -56,7 +57,7 @@ pub(super) struct Group {
 }
 
 impl Group {
-    fn place(&self) -> (u32, u32, u32, u32) {
+    pub(super) fn place(&self) -> (u32, u32, u32, u32) {
         (self.pc, self.depth, self.base, self.pred_base)
     }
 }
@@ -83,6 +84,8 @@ pub(super) struct Warp {
     pub(super) inputs: [Lanes; 3],
     /// Schedule points executed.
     pub(super) steps: u64,
+    /// What it holds that nobody has written, if anything.
+    pub(super) unwritten: Option<Box<Unwritten>>,
     pub(super) started: bool,
     /// Rounds in which the warp does not run.
     pub(super) delay: u32,
@@ -123,6 +126,7 @@ impl Warp {
             arrivals: Arrivals::default(),
             inputs: [[0; LANES]; 3],
             steps: 0,
+            unwritten: None,
             started: false,
             delay: 0,
             tries: 0,

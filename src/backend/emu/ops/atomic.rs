@@ -56,6 +56,7 @@ fn atomic(cx: &Cx<'_, '_>, returns: bool) -> Result<Code, Bad> {
         b: b.into(),
         c: c.into(),
         update,
+        overwrites: cx.has("exch"),
         wide_cas: wide && cas,
     })))
 }

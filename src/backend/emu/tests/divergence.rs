@@ -74,10 +74,18 @@ fn more_blocks_than_are_resident_run_in_turn() {
 
 #[test]
 fn an_endless_loop_times_out_and_tells_where() {
-    let ran = kernel("SPIN:\nbra SPIN;").words("out", &[0]).timeout(50).run();
+    let ran = kernel("mov.u64 %rd1, 0;\nSPIN:\nadd.u64 %rd1, %rd1, 1;\nbra SPIN;").words("out", &[0]);
+    let ran = ran.timeout(50).run();
     let Some(Stop::Timeout { warps, .. }) = &ran.outcome.stop else { panic!("{:?}", ran.outcome.stop) };
-    assert_eq!(ran.slice(warps[0].at), "bra SPIN;");
+    assert!(["add.u64 %rd1, %rd1, 1;", "bra SPIN;"].contains(&ran.slice(warps[0].at)));
     assert_eq!(warps[0].waiting, "");
+}
+
+#[test]
+fn a_loop_that_changes_nothing_ends_at_once() {
+    let ran = kernel("SPIN:\nbra SPIN;").words("out", &[0]).run();
+    let Some(Stop::Deadlock { warps, .. }) = &ran.outcome.stop else { panic!("{:?}", ran.outcome.stop) };
+    assert_eq!(ran.slice(warps[0].at), "bra SPIN;");
 }
 
 #[test]

@@ -10,6 +10,7 @@ mod floats;
 mod matrices;
 mod mbarriers;
 mod memory;
+mod notices;
 mod records;
 mod steps;
 mod video;
@@ -112,7 +113,12 @@ pub(super) fn kernel_with(variables: &str, body: &str) -> Run {
 impl Run {
     pub(super) fn buffer(mut self, name: &str, contents: Vec<u8>) -> Self {
         let index = self.plan.buffers.len();
-        self.plan.buffers.push(Buffer { name: name.into(), ty: ElementType::U32, contents });
+        self.plan.buffers.push(Buffer {
+            name: name.into(),
+            ty: ElementType::U32,
+            contents,
+            unwritten: false,
+        });
         self.plan.launches[0].args.push(Arg::Buffer(index));
         self
     }
