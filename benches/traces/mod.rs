@@ -1,5 +1,7 @@
 //! Kernels of `benches/kernels` and the traces they leave.
 
+#![allow(dead_code, reason = "each bench uses a part")]
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -98,7 +100,6 @@ impl Kernel<'_> {
 impl Kernel<'_> {
     /// Gives a trace to a triage; tells whether all of it is clean.
     #[inline(never)] // as above
-    #[allow(dead_code, reason = "one of the benches has it")]
     pub(crate) fn triage(&self, sites: &Arc<SiteTable>, trace: &[Pieces<'_>]) -> bool {
         let mut triage = Triage::new(Arc::clone(sites), self.plan);
         for (info, pieces, end) in trace {
@@ -107,6 +108,17 @@ impl Kernel<'_> {
             triage.end(end);
         }
         triage.clean() as usize == trace.len()
+    }
+}
+
+impl Kernel<'_> {
+    /// Runs it with what judges its records; tells how many instructions its lanes executed.
+    pub(crate) fn detect(&self, sites: &Arc<SiteTable>) -> u64 {
+        let mut triage = Triage::new(Arc::clone(sites), self.plan);
+        let program = Program { source: self.source, module: self.module, sites };
+        let outcome = Emulator::new().run(program, self.plan, &RunOptions::default(), &mut triage);
+        assert!(triage.finish().findings.is_empty(), "a race");
+        outcome.expect("it runs").executed
     }
 }
 

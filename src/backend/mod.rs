@@ -240,6 +240,8 @@ pub struct Outcome {
     pub buffers: Vec<Vec<u8>>,
     /// Why it ended early.
     pub stop: Option<Stop>,
+    /// Instructions that were executed, each counted for each of its lanes, if the backend counts them.
+    pub executed: u64,
     /// What took how long, if the backend tells.
     pub phases: Vec<Phase>,
 }

@@ -94,7 +94,7 @@ impl Backend for FakeBackend {
         sink.records(&[Unit { lo: options.seed, hi: 0 }]);
         sink.end(&self.end);
         let buffers = plan.buffers.iter().map(|buffer| buffer.contents.clone()).collect();
-        Ok(Outcome { buffers, stop: self.stop.clone(), phases: Vec::new() })
+        Ok(Outcome { buffers, stop: self.stop.clone(), ..Outcome::default() })
     }
 }
 

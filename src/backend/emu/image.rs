@@ -20,6 +20,8 @@ pub(super) struct Op {
     pub(super) span: Span,
     /// Whether it is an instruction of the program, or where inserted code belongs.
     pub(super) part: Part,
+    /// An instruction of the program that accesses memory which others see.
+    pub(super) visible: bool,
 }
 
 impl Op {

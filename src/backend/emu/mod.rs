@@ -214,6 +214,7 @@ fn launch_all(
     let LoadedCode { images, weak, buffers, room } = code;
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut stop = None;
+    let mut executed = 0;
     for (index, launch) in (0..).zip(&plan.launches) {
         let Some((_, image)) = images.iter().find(|(kernel, _)| *kernel == launch.kernel) else { continue };
         let setup = Setup {
@@ -234,12 +235,12 @@ fn launch_all(
         recorder.begin(&LaunchInfo { index, regions: memory.regions() });
         let mut machine = Machine::new(setup, memory, recorder);
         stop = if machine.is_chosen() { machine.run_chosen() } else { machine.run() };
-        machine.finish();
+        executed += machine.finish();
         if stop.is_some() {
             break;
         }
     }
-    Ok(Outcome { buffers: contents(buffers, memory), stop, phases: Vec::new() })
+    Ok(Outcome { buffers: contents(buffers, memory), stop, executed, ..Outcome::default() })
 }
 
 /// Allocates the plan's buffers and tells their bases.

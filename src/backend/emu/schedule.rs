@@ -3,6 +3,62 @@
 
 use smallvec::SmallVec;
 
+use super::rng::Rng;
+
+/// How a seed's schedule goes about it. Neighbouring seeds differ in this, so that a few schedules are unlike each other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Strategy {
+    /// All warps in turn, for random times.
+    Walk,
+    /// By priorities, which change so many times.
+    Priorities(Preference, u32),
+}
+
+/// Who goes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Preference {
+    /// Lower blocks, warps and lanes.
+    Lower,
+    /// Higher ones.
+    Higher,
+    /// As a number says, or the other way round.
+    Drawn { number: u64, reversed: bool },
+}
+
+impl Strategy {
+    /// That of a seed: of every eight, two are walks, and two others have each other's order, so that of any two warps each
+    /// goes first in one of them.
+    pub(super) fn of(seed: u64) -> Self {
+        let (group, own) = (seed / 8, |reversed| Preference::Drawn { number: seed, reversed });
+        let drawn = |reversed| Preference::Drawn { number: group.wrapping_mul(8), reversed };
+        match (seed % 8, group) {
+            (0 | 4, _) => Self::Walk,
+            (1, 0) => Self::Priorities(Preference::Lower, 0),
+            (2, 0) => Self::Priorities(Preference::Higher, 0),
+            (1, _) => Self::Priorities(drawn(false), 0),
+            (2, _) => Self::Priorities(drawn(true), 0),
+            (3, _) => Self::Priorities(own(false), 0),
+            (5 | 6, _) => Self::Priorities(own(false), 1),
+            _ => Self::Priorities(own(false), 2),
+        }
+    }
+}
+
+impl Preference {
+    /// Where a warp or a lane comes: those with lower numbers go first.
+    pub(super) fn place(self, of: u64) -> u64 {
+        const MOST: u64 = u64::MAX >> 2;
+        match self {
+            Self::Lower => of.min(MOST),
+            Self::Higher => MOST - of.min(MOST),
+            Self::Drawn { number, reversed } => {
+                let drawn = Rng::new(number ^ of.rotate_left(32)).next() & MOST;
+                if reversed { MOST - drawn } else { drawn }
+            }
+        }
+    }
+}
+
 /// Memory that an instruction touches and that others may touch too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Touch {
@@ -59,4 +115,22 @@ pub trait Schedule {
 
     /// Which write a read takes, of so many: 0 is the latest one, 1 the one before. Asked only where memory is weak.
     fn read(&mut self, writes: usize) -> usize;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_any_two_warps_each_goes_first_under_some_seed() {
+        for group in 0..4 {
+            for (a, b) in [(0, 1), (3, 1 << 40), (31, 32)] {
+                let first = |seed| match Strategy::of(seed) {
+                    Strategy::Priorities(preference, 0) => preference.place(a) < preference.place(b),
+                    other => panic!("{other:?}"),
+                };
+                assert_ne!(first(8 * group + 1), first(8 * group + 2), "{group}: {a}, {b}");
+            }
+        }
+    }
 }

@@ -132,7 +132,7 @@ impl Backend for Gpu {
             memory.download(contents)?;
         }
         clock.lap("results");
-        Ok(Outcome { buffers: contents, stop: None, phases: clock.phases })
+        Ok(Outcome { buffers: contents, phases: clock.phases, ..Outcome::default() })
     }
 }
 

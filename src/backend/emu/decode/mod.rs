@@ -13,7 +13,9 @@ pub(super) use scope::Entity;
 
 use rustc_hash::FxHashMap;
 
-use super::image::{Code, Flow, Function as Decoded, Image, LoggedSite, MbarrierAction, Op, Part, Slot};
+use super::image::{
+    Code, Flow, Function as Decoded, Image, LoggedSite, MbarrierAction, Op, Part, Slot, Space,
+};
 use super::inserted::Inserted;
 use super::memory::PARAM_WINDOW;
 use super::ops;
@@ -191,6 +193,7 @@ impl<'a> Decoder<'_, 'a> {
             unlogged: None,
             span: end,
             part,
+            visible: false,
         });
         self.resolve(first);
         if let Some(slot) = self.image.functions.get_mut(self.number as usize) {
@@ -356,13 +359,15 @@ impl<'a> Decoder<'_, 'a> {
         let site = self.input.sites.and_then(|sites| sites.at(span));
         let unlogged = self.input.unlogged.get(&span.start).copied();
         self.image.flows.push(flow(&cx));
+        let part = self.input.inserted.part(span, self.function.span);
         self.image.ops.push(Op {
+            visible: part == Part::Original && is_visible(&code),
             code,
             guard,
             site: site.map(|site| LoggedSite { id: site.id, payload: site.payload() }),
             unlogged,
             span,
-            part: self.input.inserted.part(span, self.function.span),
+            part,
         });
     }
 
@@ -390,6 +395,16 @@ impl<'a> Decoder<'_, 'a> {
                 *spins = may_wait;
             }
         }
+    }
+}
+
+/// Whether an instruction accesses memory that others see.
+fn is_visible(code: &Code) -> bool {
+    let private = |space| matches!(space, Space::Local | Space::Const | Space::Param);
+    match code {
+        Code::Memory(transfer) => !private(transfer.address.space),
+        Code::Atomic(_) | Code::Copy(_) | Code::Mbarrier(_) | Code::Fill(_) | Code::Matrix(_) => true,
+        _ => false,
     }
 }
 

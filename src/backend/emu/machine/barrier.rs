@@ -128,6 +128,7 @@ impl Core<'_> {
         if !complete {
             return;
         }
+        self.released = true;
         let done = std::mem::take(&mut block.barriers[usize::from(id)]);
         let mut waiters = Vec::new();
         for (number, warp) in block.warps.iter_mut().enumerate() {

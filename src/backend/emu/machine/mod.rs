@@ -2,8 +2,8 @@
 //!
 //! Modelled: independent thread scheduling (lanes part and meet again), CTA barriers by warp, warp barriers by mask,
 //! blocks that start in order as others end, clusters, asynchronous copies that land late. Memory is sequentially consistent
-//! or weak, and every instruction of a group is one step. The schedule is random and follows from the seed alone, or is chosen
-//! step by step (`chosen`).
+//! or weak, and every instruction of a group is one step. The schedule is random and follows from the seed alone: a walk on
+//! which all warps go on together, or one by priorities (`priorities`); or it is chosen step by step (`chosen`).
 
 mod access;
 mod barrier;
@@ -18,6 +18,7 @@ mod issue;
 mod matrix;
 mod mbarrier;
 mod place;
+mod priorities;
 mod starve;
 mod step;
 mod unwritten;
@@ -31,7 +32,7 @@ use super::instrumented::Ring;
 use super::memory::Memory;
 use super::record::{Recorder, Who};
 use super::rng::Rng;
-use super::schedule::Schedule;
+use super::schedule::{Preference, Schedule, Strategy};
 use super::special::{LaunchEnv, Position};
 use super::weak::Weak;
 use crate::abi::{LANES, TAG_SHARED, lanes};
@@ -42,6 +43,7 @@ use crate::span::Span;
 use barrier::BarrierState;
 use cluster::Cluster;
 use copies::Copies;
+use priorities::Points;
 use warp::{State, Warp};
 
 /// Blocks that are resident at once, if memory allows.
@@ -95,6 +97,16 @@ struct Core<'m> {
     clock: u64,
     /// When memory last changed, or threads ended or met.
     changed: u64,
+    /// Instructions, counted for each of their lanes.
+    executed: u64,
+    /// Accesses of memory that others see.
+    accesses: u64,
+    /// Where the warp that runs is put last.
+    points: Points,
+    /// Who goes first, if somebody does.
+    preference: Option<Preference>,
+    /// Somebody who waited can go on.
+    released: bool,
     watch: starve::Watch,
     notices: Vec<Notice>,
     /// Unlogged instructions that were executed.
@@ -154,6 +166,15 @@ impl<'m> Machine<'m> {
         let resident = if blocks <= RESIDENT.min(fits) { blocks } else { fits.min(WINDOW) };
         // A cluster is resident as a whole.
         let resident = resident.max(u64::from(env.clusters.size()));
+        let mut rng = Rng::new(seed ^ u64::from(index).wrapping_mul(0xA076_1D64_78BD_642F));
+        let text = image.ops.iter().filter(|op| op.visible).count() as u64;
+        let accesses = text.saturating_mul(blocks).saturating_mul(u64::from(launch.warps()));
+        let (preference, points) = match Strategy::of(seed) {
+            Strategy::Priorities(preference, count) if schedule.is_none() => {
+                (Some(preference), Points::draw(&mut rng, count, accesses))
+            }
+            _ => (None, Points::default()),
+        };
         let core = Core {
             image,
             memory,
@@ -163,9 +184,14 @@ impl<'m> Machine<'m> {
             recorder,
             env,
             params,
-            rng: Rng::new(seed ^ u64::from(index).wrapping_mul(0xA076_1D64_78BD_642F)),
+            rng,
             clock: 0,
             changed: 0,
+            executed: 0,
+            accesses: 0,
+            points,
+            preference,
+            released: false,
             watch: starve::Watch::default(),
             notices: Vec::new(),
             unlogged: Vec::new(),
@@ -187,6 +213,14 @@ impl<'m> Machine<'m> {
 
     /// Runs the launch to its end, or to where it stops.
     pub(super) fn run(&mut self) -> Option<Stop> {
+        match self.core.preference {
+            Some(preference) => self.run_by_priority(preference),
+            None => self.walk(),
+        }
+    }
+
+    /// Runs it with all warps in turn, in random order and for random times.
+    fn walk(&mut self) -> Option<Stop> {
         let mut order: Vec<(usize, usize)> = Vec::new();
         let mut looked = 0;
         loop {
@@ -217,19 +251,26 @@ impl<'m> Machine<'m> {
                 Ok(true) => return Some(self.livelock()),
                 Err((halt, slot, warp)) => return Some(self.stop(halt, slot, warp)),
             }
-            if self.core.clock.wrapping_sub(looked) >= STEPS_PER_LOOK {
-                looked = self.core.clock;
-                if self.core.deadline.is_some_and(|deadline| Instant::now() > deadline) {
-                    return Some(self.timed_out());
-                }
+            if let Some(stop) = self.look_at_clock(&mut looked) {
+                return Some(stop);
             }
         }
     }
 
-    /// Delivers the last records and ends the launch.
-    pub(super) fn finish(mut self) {
+    /// Now and then, whether the time is over.
+    fn look_at_clock(&self, looked: &mut u64) -> Option<Stop> {
+        if self.core.clock.wrapping_sub(*looked) < STEPS_PER_LOOK {
+            return None;
+        }
+        *looked = self.core.clock;
+        self.core.deadline.is_some_and(|deadline| Instant::now() > deadline).then(|| self.timed_out())
+    }
+
+    /// Delivers the last records and ends the launch; tells how many instructions its lanes have executed.
+    pub(super) fn finish(mut self) -> u64 {
         self.core.unlogged.sort_unstable();
         self.core.recorder.end(self.core.unlogged, self.core.notices);
+        self.core.executed
     }
 
     /// One burst of a warp.
@@ -255,7 +296,7 @@ impl<'m> Machine<'m> {
             at.started = true;
             self.core.shared_variables(block, warp);
         }
-        self.core.burst(block, warp, burst)
+        self.core.burst(block, warp, burst).map(drop)
     }
 
     /// Starts clusters in the order of their first blocks, as long as there is room.

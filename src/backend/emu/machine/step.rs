@@ -25,17 +25,21 @@ pub(super) enum After {
 
 impl Core<'_> {
     /// Runs a warp for a number of steps, or until it cannot go on.
-    pub(super) fn burst(&mut self, block: &mut Block, warp: usize, burst: u32) -> Result<(), Halt> {
+    /// Tells whether it ended because others shall go first.
+    pub(super) fn burst(&mut self, block: &mut Block, warp: usize, burst: u32) -> Result<bool, Halt> {
         let mut left = burst;
         while left > 0 {
             let Some(group) = block.warps[warp].pick() else { break };
             let (used, after) = self.run_group(block, warp, group, left)?;
             left = left.saturating_sub(used);
             if after == After::Yield {
+                return Ok(true);
+            }
+            if self.accesses >= self.points.next || self.released && self.preference.is_some() {
                 break;
             }
         }
-        Ok(())
+        Ok(false)
     }
 
     /// Runs a group as long as nothing changes but its registers and position.
@@ -79,10 +83,10 @@ impl Core<'_> {
             let at = &mut block.warps[warp];
             at.merge();
             if alone && at.groups.len() > 1 {
-                at.parted(&mut self.rng);
+                at.parted(&mut self.rng, self.preference);
             }
             let still_alone = alone && matches!(at.groups.as_slice(), [one] if one.state == State::Ready);
-            if after == After::Yield || !still_alone {
+            if after == After::Yield || !still_alone || self.accesses >= self.points.next {
                 return Ok((used, after));
             }
         }
@@ -99,6 +103,9 @@ impl Core<'_> {
             at.groups[group].pc += 1;
             return Ok(After::Next);
         }
+        // Counting bits takes a while on processors of any age.
+        self.executed += if mask == u32::MAX { LANES as u64 } else { u64::from(mask.count_ones()) };
+        self.accesses += u64::from(op.visible);
         if at.unwritten.is_some() {
             self.before_use(block, warp, here, mask);
         }
@@ -126,8 +133,13 @@ impl Core<'_> {
                 }
                 at.groups[group].pc = *target;
                 at.merge();
-                if *spins && at.groups.len() > 1 {
-                    at.spun(&mut self.rng);
+                if *spins {
+                    if at.groups.len() > 1 {
+                        at.spun(&mut self.rng);
+                    }
+                    if self.preference.is_some() && at.goes_round(self.changed, self.clock) {
+                        return Ok(After::Yield);
+                    }
                 }
                 return Ok(After::Changed);
             }

@@ -6,9 +6,16 @@ use super::unwritten::Unwritten;
 use crate::abi::{LANES, Lanes};
 use crate::backend::emu::image::Op;
 use crate::backend::emu::rng::Rng;
+use crate::backend::emu::schedule::Preference;
 
 /// Steps that a group may make once it has waited too long.
 const AFTER_WAITING: u64 = 64;
+
+/// Steps for which some lanes go before others of their warp, at most, where there are priorities.
+const BY_PRIORITY: u32 = 1 << 13;
+
+/// Rounds of a loop in which nothing changes, until others go first.
+const ROUNDS: u32 = 4;
 
 /// Where a lane returns to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,6 +104,8 @@ pub(super) struct Warp {
     favour: (u32, u64),
     /// How long a group may be kept waiting by others of the warp.
     patience: u64,
+    /// When it last went round a loop that may wait for others, and how often while nothing changed.
+    went_round: (u64, u32),
 }
 
 impl Warp {
@@ -133,6 +142,7 @@ impl Warp {
             again: Vec::new(),
             favour: (0, 0),
             patience: 256,
+            went_round: (0, 0),
         }
     }
 
@@ -178,8 +188,16 @@ impl Warp {
         ticket
     }
 
-    /// Called when lanes part: sometimes others than the usual ones go first.
-    pub(super) fn parted(&mut self, rng: &mut Rng) {
+    /// Called when lanes part: sometimes others than the usual ones go first, and always and for long those that are preferred.
+    pub(super) fn parted(&mut self, rng: &mut Rng, preference: Option<Preference>) {
+        if let Some(preference) = preference {
+            self.patience = u64::from(BY_PRIORITY);
+            let place = |group: &&Group| preference.place(u64::from(group.mask.trailing_zeros()));
+            if let Some(first) = self.groups.iter().min_by_key(place) {
+                self.favour = (first.mask, self.steps + u64::from(BY_PRIORITY));
+            }
+            return;
+        }
         if rng.one_in(4)
             && let Some(group) =
                 self.groups.get(rng.below(u32::try_from(self.groups.len()).unwrap_or(1)) as usize)
@@ -187,6 +205,29 @@ impl Warp {
             self.favour = (group.mask, self.steps + 1 + u64::from(rng.below(96)));
         }
         self.patience = 128 << rng.below(6);
+    }
+
+    /// Lets others of its lanes go first, or nobody; tells whether somebody does.
+    pub(super) fn turns_to_others(&mut self, rng: &mut Rng) -> bool {
+        let running = self.groups.iter().max_by_key(|group| group.ran).map_or(0, |group| group.mask);
+        let others = self.groups.iter().filter(|g| g.state == State::Ready && g.mask & running == 0);
+        let chosen = others.clone().nth(rng.below(u32::try_from(others.count()).unwrap_or(1)) as usize);
+        match chosen.filter(|_| rng.one_in(2)) {
+            Some(group) => {
+                self.favour = (group.mask, self.steps + 1 + u64::from(rng.below(BY_PRIORITY)));
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Called when a group goes round a loop that may wait for others; tells whether it has done so for some time while
+    /// nothing changed, the last time being given.
+    pub(super) fn goes_round(&mut self, changed: u64, clock: u64) -> bool {
+        let (last, times) = self.went_round;
+        let times = if changed >= last { 0 } else { times + 1 };
+        self.went_round = if times < ROUNDS { (clock, times) } else { (clock, 0) };
+        times >= ROUNDS
     }
 
     /// Called when a group may have waited in vain for others: sometimes it makes room for the one that ran last
