@@ -134,20 +134,27 @@ fn differ(what: &str, before: &Prints, after: &Prints) -> Failed {
 /// Everything is found again under the same fingerprints.
 fn stays(launch: &Path, is_race: bool) -> Result<(), Failed> {
     let ptx = launch.with_extension("ptx");
-    let before = prints(&ptx, &Otherwise::default())?;
+    // Not every schedule shows every race.
+    let found = |seed: &u64| {
+        prints(&ptx, &Otherwise { seed: *seed, ..Otherwise::default() })
+            .is_ok_and(|prints| !prints.is_empty())
+    };
+    let seed = (0..8).find(found).unwrap_or(0);
+    let same = || Otherwise { seed, ..Otherwise::default() };
+    let before = prints(&ptx, &same())?;
     if before.is_empty() && is_race {
         return Err("nothing is found".into());
     }
     let folder = tempfile::tempdir()?;
-    let edited = prints(&edited(launch, folder.path())?, &Otherwise::default())?;
+    let edited = prints(&edited(launch, folder.path())?, &same())?;
     if before != edited {
         return Err(differ("after an edit", &before, &edited));
     }
-    let moved = prints(&ptx, &Otherwise { plan: Some(elsewhere), ..Otherwise::default() })?;
+    let moved = prints(&ptx, &Otherwise { plan: Some(elsewhere), ..same() })?;
     if before != moved {
         return Err(differ("at other addresses", &before, &moved));
     }
-    let instrumented = prints(&ptx, &Otherwise { instrumented: true, ..Otherwise::default() })?;
+    let instrumented = prints(&ptx, &Otherwise { instrumented: true, ..same() })?;
     if before != instrumented {
         return Err(differ("instrumented", &before, &instrumented));
     }

@@ -9,7 +9,8 @@ fn structured_branches_meet_again() {
                 mov.u32 %r3, 100;\nbra JOIN;\nEVEN:\nmov.u32 %r3, 200;\nJOIN:\nadd.u32 %r3, %r3, %r1;\n\
                 mad.wide.u32 %rd1, %r1, 4, %out;\nst.global.u32 [%rd1], %r3;";
     let mut together = 0;
-    for seed in 0..16 {
+    // Walks: every fourth seed is one.
+    for seed in (0..64).step_by(4) {
         let ran = kernel(body).words("out", &[0; 32]).seed(seed).ok();
         let expected: Vec<u32> = (0..32).map(|t| if t % 2 == 0 { 200 + t } else { 100 + t }).collect();
         assert_eq!(ran.words(0), expected);
