@@ -164,11 +164,10 @@ impl Collector {
         self.group(conflict, count);
     }
 
-    /// Whether the launch has an error between this instruction and another, or itself.
+    /// Whether the launch has a race between this instruction and another, or itself.
     pub(super) fn has_race_at(&self, site: SiteId) -> bool {
-        let races = |key: &GroupKey| key.rule < Rule::S001 && key.severity == Severity::Error;
-        let keys = self.current.keys().filter(|key| races(key));
-        keys.into_iter().any(|key| key.sites.0 == site || key.sites.1 == site)
+        let mut races = self.current.keys().filter(|key| key.rule < Rule::S001);
+        races.any(|key| key.sites.0 == site || key.sites.1 == site)
     }
 
     /// How wide a finding of the launch is, if there is one.

@@ -170,6 +170,9 @@ impl Core<'_> {
         at.tries += 1;
         if at.groups.len() > 1 {
             at.spun(&mut self.rng);
+            if self.preference.is_some() {
+                at.makes_room();
+            }
         }
         at.tries <= TRIES
     }

@@ -227,7 +227,18 @@ impl Warp {
         let (last, times) = self.went_round;
         let times = if changed >= last { 0 } else { times + 1 };
         self.went_round = if times < ROUNDS { (clock, times) } else { (clock, 0) };
+        if times >= ROUNDS {
+            self.makes_room();
+        }
         times >= ROUNDS
+    }
+
+    /// Lets those lanes go first that have waited longest, for as long as others would have.
+    pub(super) fn makes_room(&mut self) {
+        let ready = self.groups.iter().filter(|group| group.state == State::Ready);
+        if let Some(oldest) = ready.min_by_key(|group| group.ran) {
+            self.favour = (oldest.mask, self.steps + u64::from(BY_PRIORITY));
+        }
     }
 
     /// Called when a group may have waited in vain for others: sometimes it makes room for the one that ran last
