@@ -356,7 +356,7 @@ fn main() {
             "diamond-race",
             "diamond-race",
             &[
-                "launch #1 in stream 1 and launch #2 in stream 1 are nodes of one graph, and no path of its edges orders them",
+                "launch #4 in stream 1 and launch #5 in stream 1 are nodes of one graph, and no path of its edges orders them",
                 "add an edge from (1) to (2)",
             ][..],
         ),

@@ -116,6 +116,11 @@ static void start(const char *ptx) {
     CHECK(cuMemHostAlloc((void **)&pinned, N * 4, 0));
     CHECK(cuStreamCreate(&first, NON_BLOCKING));
     CHECK(cuStreamCreate(&second, NON_BLOCKING));
+    /* Not all that is added to was filled before. */
+    Device all[] = {a, b, c};
+    for (int i = 0; i < 3; i++)
+        CHECK(cuMemsetD32Async(all[i], 0, N, 0));
+    CHECK(cuCtxSynchronize());
 }
 
 static void expect(Device from, unsigned wanted) {
