@@ -6,6 +6,8 @@
 //! too little, so that it doubts where cells would not. The other way round it is only where the same lanes touch the same parts
 //! of words again, of which cells know nothing.
 
+use std::cmp::Ordering;
+
 use super::Doubt;
 use super::cell::{Cell, Class, Kind, Lanes, Now};
 
@@ -143,6 +145,17 @@ impl Part {
     /// Whether all that it knows was before this, which is of its block.
     fn is_before(&self, now: &Now) -> bool {
         self.block == now.block && self.kind() < GRID && now.interval > self.interval
+    }
+
+    /// The words whose accesses so far have a say in whether this one is ordered. Those of earlier intervals of the block have none
+    /// (but for the read-only path), and may go to another part.
+    fn holds(&self, now: &Now) -> u32 {
+        let same = self.block == now.block && self.kind() < GRID && now.class != Class::NonCoherent;
+        match now.interval.cmp(&self.interval) {
+            Ordering::Greater if same => 0,
+            Ordering::Equal if same => self.touched,
+            _ => self.known(),
+        }
     }
 
     /// Takes an access to some words; tells whether it could, and else is as it was.
@@ -354,9 +367,9 @@ impl Line {
             self.join();
             return self.parts[0].access(now, words, pattern);
         }
-        let mut rest = words & !(self.parts[0].known() | self.parts[1].known());
-        for part in &mut self.parts {
-            let own = words & part.known();
+        let owns = self.parts.map(|part| words & part.holds(now));
+        let mut rest = words & !(owns[0] | owns[1]);
+        for (part, own) in self.parts.iter_mut().zip(owns) {
             if own == 0 {
                 continue;
             }
@@ -372,7 +385,8 @@ impl Line {
             let like =
                 |part: &Part| part.block == now.block && part.interval == now.interval && part.who == want;
             let at = self.parts.iter().position(like);
-            let at = at.or_else(|| self.parts.iter().position(|part| part.kind() == EMPTY));
+            let is_free = |part: &Part| part.kind() == EMPTY || part.is_before(now);
+            let at = at.or_else(|| self.parts.iter().position(is_free));
             let taken = match at.and_then(|at| self.parts.get_mut(at)) {
                 Some(part) => part.access(now, rest, pattern)?,
                 None => {
@@ -443,10 +457,14 @@ impl Line {
     fn expand(&mut self, pool: &mut Pool) {
         let [first, second] = &mut self.parts;
         let mut cells = first.cells();
-        for (cell, other) in cells.iter_mut().zip(second.cells()) {
-            if other != Cell::default() {
+        for (word, (cell, other)) in cells.iter_mut().zip(second.cells()).enumerate() {
+            let (mine, others) = (*cell, second.known() >> word & 1 != 0);
+            // Of a word that both know, one has touched it since.
+            if others && (first.touched >> word & 1 == 0 || first.interval < second.interval) {
                 *cell = other;
             }
+            cell.wrote |= mine.wrote || other.wrote;
+            cell.plain |= mine.plain || other.plain;
         }
         self.cells = pool.add(cells);
         self.several = first.kind() >= GRID;

@@ -120,7 +120,7 @@ fn access() -> impl Strategy<Value = Access> {
         Just(Pattern::Row { log: 0, shift: 0 }),
     ];
     let words = prop_oneof![Just(u32::MAX), Just(0xffff), Just(0xffff_0000), (0u32..32).prop_map(|n| 1 << n)];
-    (0u32..2, 0u8..2, class, pattern, words, any::<bool>()).prop_map(
+    (0u32..3, 0u8..3, class, pattern, words, any::<bool>()).prop_map(
         |(block, warp, class, pattern, words, global)| {
             let class =
                 if class == Class::Write && pattern == Pattern::Several { Class::Read } else { class };
@@ -130,7 +130,7 @@ fn access() -> impl Strategy<Value = Access> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4000))]
+    #![proptest_config(ProptestConfig::with_cases(20_000))]
 
     /// A line is never surer than its words, but where lanes share words: it knows of their bytes.
     #[test]
