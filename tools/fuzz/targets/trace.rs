@@ -10,7 +10,7 @@ use libfuzzer_sys::fuzz_target;
 use ptxrace::instrument::SiteTable;
 use ptxrace::ptx::parse;
 use ptxrace::report::{Reason, Silent, Verdict};
-use ptxrace::session::{Linked, Replayed, ReplayRequest, replay_bytes};
+use ptxrace::session::{Linked, ReplayRequest, Replayed, replay_bytes};
 use ptxrace::trace::sites_digest;
 
 /// A site of every kind.
@@ -124,7 +124,9 @@ fuzz_target!(|data: &[u8]| {
         _ => formed_exec(data),
     };
     let request = ReplayRequest { file: "a.trace".into(), ..ReplayRequest::default() };
-    let Ok(Replayed { report, .. }) = replay_bytes(&request, Box::new(bytes), &Linked, &Silent) else { return };
+    let Ok(Replayed { report, .. }) = replay_bytes(&request, Box::new(bytes), &Linked, &Silent) else {
+        return;
+    };
     let broken = report.incomplete.iter().any(|incomplete| incomplete.reason == Reason::DamagedTrace);
     assert!(!broken || report.verdict != Verdict::Clean);
 });
