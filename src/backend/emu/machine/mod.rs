@@ -246,14 +246,18 @@ impl<'m> Machine<'m> {
                 }
             }
             self.end_blocks();
-            match self.starved() {
-                Ok(false) => {}
-                Ok(true) => return Some(self.livelock()),
-                Err((halt, slot, warp)) => return Some(self.stop(halt, slot, warp)),
-            }
-            if let Some(stop) = self.look_at_clock(&mut looked) {
+            if let Some(stop) = self.ends_between_turns(&mut looked) {
                 return Some(stop);
             }
+        }
+    }
+
+    /// Between turns: what ends the run although warps could go on.
+    fn ends_between_turns(&mut self, looked: &mut u64) -> Option<Stop> {
+        match self.starved() {
+            Ok(false) => self.look_at_clock(looked),
+            Ok(true) => Some(self.livelock()),
+            Err((halt, slot, warp)) => Some(self.stop(halt, slot, warp)),
         }
     }
 

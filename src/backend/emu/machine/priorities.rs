@@ -141,12 +141,7 @@ impl Machine<'_> {
                 self.end_blocks();
                 streak.0 = (usize::MAX, usize::MAX);
             }
-            match self.starved() {
-                Ok(false) => {}
-                Ok(true) => return Some(self.livelock()),
-                Err((halt, slot, warp)) => return Some(self.stop(halt, slot, warp)),
-            }
-            if let Some(stop) = self.look_at_clock(&mut looked) {
+            if let Some(stop) = self.ends_between_turns(&mut looked) {
                 return Some(stop);
             }
         }
