@@ -3,7 +3,7 @@
 use super::encode::{count_lanes, lanes};
 use super::{
     BUNDLE, BY_LANES, FORMS_SHIFT, HAS_A, HAS_READ, HAS_TICKETS, HAS_WRITTEN, LANES, LAP, MAX_UNITS, NARROW,
-    PACKED_UNITS, Payload, UNITS_SHIFT, Unit,
+    PACKED_UNITS, Payload, UNITS_SHIFT, Unit, Value,
 };
 
 /// One record.
@@ -149,10 +149,10 @@ impl<'u> Record<'u> {
     }
 
     /// The value of a rank, of a record that is not by lanes.
-    fn value(&self, which: Which, rank: usize) -> u64 {
+    fn value(&self, which: Value, rank: usize) -> u64 {
         let unit = self.unit(self.values_at() + self.index(which));
         let forms = self.forms();
-        match forms >> which as u32 & 3 {
+        match forms >> which.form_shift() & 3 {
             0 => {
                 let stride = i64::from(unit.hi as u32 as i32);
                 unit.lo.wrapping_add((rank as u64).wrapping_mul(stride.cast_unsigned()))
@@ -172,22 +172,22 @@ impl<'u> Record<'u> {
     }
 
     /// Which of the values logged it is.
-    fn index(&self, which: Which) -> usize {
+    fn index(&self, which: Value) -> usize {
         match which {
-            Which::A => 0,
-            Which::Read => usize::from(self.has(HAS_A)),
-            Which::Written => usize::from(self.has(HAS_A)) + usize::from(self.has(HAS_READ)),
+            Value::A => 0,
+            Value::Read => usize::from(self.has(HAS_A)),
+            Value::Written => usize::from(self.has(HAS_A)) + usize::from(self.has(HAS_READ)),
         }
     }
 
     /// Where its packed values begin.
-    fn packed_at(&self, which: Which) -> usize {
-        let before = self.forms() & ((1 << which as u32) - 1);
+    fn packed_at(&self, which: Value) -> usize {
+        let before = self.forms() & ((1 << which.form_shift()) - 1);
         self.values_at() + self.values_logged() + packed_units(before)
     }
 
-    fn is_packed(&self, which: Which) -> bool {
-        self.forms() >> which as u32 & 3 != 0
+    fn is_packed(&self, which: Value) -> bool {
+        self.forms() >> which.form_shift() & 3 != 0
     }
 
     fn lane_unit(&self, rank: usize, second: usize) -> Unit {
@@ -207,7 +207,7 @@ impl<'u> Record<'u> {
 
     /// First value and stride of `a` by rank, if the record is compact.
     pub fn a_progression(&self) -> Option<(u64, i64)> {
-        if self.by_lanes() || !self.has(HAS_A) || self.is_packed(Which::A) {
+        if self.by_lanes() || !self.has(HAS_A) || self.is_packed(Value::A) {
             return None;
         }
         let unit = self.unit(self.values_at());
@@ -235,7 +235,7 @@ impl<'u> Record<'u> {
             for (a, units) in all.iter_mut().zip(values.chunks_exact(self.lane_units())) {
                 *a = units.first().map_or(0, |unit| unit.hi & !LAP);
             }
-        } else if self.is_packed(Which::A) {
+        } else if self.is_packed(Value::A) {
             self.unpack_a(&mut all);
         } else {
             let (first, stride) = self.a_progression().unwrap_or_default();
@@ -249,7 +249,7 @@ impl<'u> Record<'u> {
     /// `a` of all lanes, packed.
     fn unpack_a(&self, all: &mut [u64; LANES]) {
         let unit = self.unit(self.values_at());
-        let packed = self.units.get(self.packed_at(Which::A)..).unwrap_or(&[]);
+        let packed = self.units.get(self.packed_at(Value::A)..).unwrap_or(&[]);
         if self.forms() & 3 == NARROW {
             let (high, low) = (unit.lo & !u64::from(u32::MAX), u64::from(u32::MAX));
             for (lanes, four) in all.as_chunks_mut::<4>().0.iter_mut().zip(packed) {
@@ -269,7 +269,7 @@ impl<'u> Record<'u> {
 
     /// `a` of the active lane with this rank.
     pub fn a(&self, rank: usize) -> u64 {
-        if self.by_lanes() { self.lane_unit(rank, 0).hi & !LAP } else { self.value(Which::A, rank) }
+        if self.by_lanes() { self.lane_unit(rank, 0).hi & !LAP } else { self.value(Value::A, rank) }
     }
 
     /// The value read by the lane with this rank.
@@ -277,13 +277,13 @@ impl<'u> Record<'u> {
         if !self.has(HAS_READ) {
             return None;
         }
-        Some(if self.by_lanes() { self.lane_unit(rank, 0).lo } else { self.value(Which::Read, rank) })
+        Some(if self.by_lanes() { self.lane_unit(rank, 0).lo } else { self.value(Value::Read, rank) })
     }
 
     /// The value that all lanes write, if that is easy to tell.
     pub fn one_value(&self) -> Option<u64> {
         let one = self.mask().is_power_of_two();
-        if !self.has(HAS_WRITTEN) || self.is_packed(Which::Written) || (self.by_lanes() && !one) {
+        if !self.has(HAS_WRITTEN) || self.is_packed(Value::Written) || (self.by_lanes() && !one) {
             return None;
         }
         let value = self.written(0);
@@ -298,17 +298,9 @@ impl<'u> Record<'u> {
         Some(if self.by_lanes() {
             self.lane_unit(rank, usize::from(self.has(HAS_READ))).lo
         } else {
-            self.value(Which::Written, rank)
+            self.value(Value::Written, rank)
         })
     }
-}
-
-/// A value of a record, by the place of its form.
-#[derive(Clone, Copy, Debug)]
-enum Which {
-    A = 0,
-    Read = 2,
-    Written = 4,
 }
 
 /// Units of packed values in these forms.

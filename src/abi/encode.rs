@@ -1,6 +1,6 @@
 //! Writing records, as the emulator does natively and device code does in PTX.
 
-use super::{BY_LANES, FORMS_SHIFT, LANES, LAP, NARROW, Payload, UNITS_SHIFT, Unit, WIDE};
+use super::{BY_LANES, FORMS_SHIFT, LANES, LAP, NARROW, Payload, UNITS_SHIFT, Unit, Value, WIDE};
 
 /// One value per lane; only those of active lanes count.
 pub type Lanes = [u64; LANES];
@@ -56,15 +56,17 @@ impl Encoder<'_> {
 
     /// The values that are logged, each with the place of its form.
     fn values(&self) -> impl Iterator<Item = (u32, &Lanes)> {
-        let Payload { a, read, written, .. } = self.payload;
-        let values = [(a, 0, self.a), (read, 2, self.read), (written, 4, self.written)];
-        values.into_iter().filter(|(logged, ..)| *logged).map(|(_, at, values)| (at, values))
+        self.payload.values().map(|value| match value {
+            Value::A => (value.form_shift(), self.a),
+            Value::Read => (value.form_shift(), self.read),
+            Value::Written => (value.form_shift(), self.written),
+        })
     }
 
     fn compact(&self, out: &mut Vec<Unit>) -> bool {
         for (_, values) in self.values() {
-            let Some((first, stride)) = progression(self.mask, values) else { return false };
-            out.push(Unit { lo: first, hi: u64::from(stride.cast_unsigned()) });
+            let Some(unit) = progression(self.mask, values) else { return false };
+            out.push(unit);
         }
         true
     }
@@ -73,8 +75,8 @@ impl Encoder<'_> {
     fn by_value(&self, out: &mut Vec<Unit>) -> u64 {
         let mut forms = 0;
         for (at, values) in self.values() {
-            if let Some((first, stride)) = progression(self.mask, values) {
-                out.push(Unit { lo: first, hi: u64::from(stride.cast_unsigned()) });
+            if let Some(unit) = progression(self.mask, values) {
+                out.push(unit);
                 continue;
             }
             let form = if values.iter().all(|value| value >> 32 == values[0] >> 32) { NARROW } else { WIDE };
@@ -116,11 +118,12 @@ fn wide(lo: u64, hi: u64) -> Unit {
     Unit { lo, hi: hi & !LAP }
 }
 
-/// First value and stride, if the active lanes' values are such a progression by rank.
-fn progression(mask: u32, values: &Lanes) -> Option<(u64, i32)> {
+/// The unit of a progression, if the active lanes' values are one by rank.
+fn progression(mask: u32, values: &Lanes) -> Option<Unit> {
     let mut active = lanes(mask);
     let first = values[active.next()?];
-    let Some(second) = active.next() else { return Some((first, 0)) };
+    let unit = |stride: i32| Unit { lo: first, hi: u64::from(stride.cast_unsigned()) };
+    let Some(second) = active.next() else { return Some(unit(0)) };
     let stride = values[second].wrapping_sub(first).cast_signed();
     let stride = i32::try_from(stride).ok()?;
     if mask == u32::MAX {
@@ -130,7 +133,7 @@ fn progression(mask: u32, values: &Lanes) -> Option<(u64, i32)> {
         for lane in 1..LANES {
             off |= values[lane].wrapping_sub(values[lane - 1]) ^ step;
         }
-        return (off == 0).then_some((first, stride));
+        return (off == 0).then_some(unit(stride));
     }
     let mut expected = values[second];
     for lane in active {
@@ -139,7 +142,7 @@ fn progression(mask: u32, values: &Lanes) -> Option<(u64, i32)> {
             return None;
         }
     }
-    Some((first, stride))
+    Some(unit(stride))
 }
 
 /// How many lanes a mask has. Mostly it is all of them, and counting bits takes a while on machines whose instruction for it is

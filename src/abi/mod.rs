@@ -85,6 +85,24 @@ pub const WIDE: u64 = 2;
 /// Units of packed values, for each step of the form.
 pub const PACKED_UNITS: usize = 8;
 
+/// A value that each lane logs. Records hold those of their payload in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// An address, barrier word or mask.
+    A,
+    /// The value read.
+    Read,
+    /// The value written.
+    Written,
+}
+
+impl Value {
+    /// Where its form stands among the forms of a header.
+    pub fn form_shift(self) -> u32 {
+        2 * self as u32
+    }
+}
+
 /// What the records of a site hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Payload {
@@ -109,6 +127,12 @@ impl Payload {
             | flag(self.read, HAS_READ)
             | flag(self.written, HAS_WRITTEN)
             | flag(self.tickets, HAS_TICKETS)
+    }
+
+    /// The values.
+    pub fn values(self) -> impl Iterator<Item = Value> {
+        let all = [(self.a, Value::A), (self.read, Value::Read), (self.written, Value::Written)];
+        all.into_iter().filter(|(logged, _)| *logged).map(|(_, value)| value)
     }
 
     fn from_flags(hi: u64) -> Self {

@@ -8,7 +8,7 @@ use crate::abi::control::{
 };
 use crate::abi::{
     BUNDLE, BY_LANES, FORMS_SHIFT, HAS_A, HAS_READ, HAS_TICKETS, HAS_WRITTEN, LAP, NARROW, PACKED_UNITS,
-    Payload, WIDE,
+    Payload, Value, WIDE,
 };
 
 const CONTROL: &str = include_str!("runtime/control.ptx");
@@ -146,10 +146,16 @@ fn name(payload: Payload) -> String {
 
 /// The function of this name that logs a record of this payload, with one more flag in its header.
 fn function(payload: Payload, name: &str, flag: u64) -> String {
-    let values = [("a", payload.a), ("read", payload.read), ("written", payload.written)];
     // With the places of their forms.
-    let forms = values.iter().zip((FORMS_SHIFT - 32..).step_by(2)).filter(|((_, logged), _)| *logged);
-    let forms: Vec<_> = forms.map(|((name, _), place)| (*name, place)).collect();
+    let forms = payload.values().map(|value| {
+        let name = match value {
+            Value::A => "a",
+            Value::Read => "read",
+            Value::Written => "written",
+        };
+        (name, FORMS_SHIFT - 32 + value.form_shift())
+    });
+    let forms: Vec<_> = forms.collect();
     let values: Vec<_> = forms.iter().map(|(name, _)| *name).collect();
     let parameters: Vec<_> = values.iter().copied().chain(payload.tickets.then_some("before")).collect();
     let head = 1 + usize::from(payload.tickets);
