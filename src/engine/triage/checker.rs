@@ -155,6 +155,11 @@ impl Checker {
         }
     }
 
+    /// Adds the sites of a module, whose numbers follow those that are known.
+    pub(super) fn add_module(&mut self, sites: &SiteTable) {
+        Arc::make_mut(&mut self.roles).add(sites);
+    }
+
     /// Begins a launch.
     pub(super) fn begin(&mut self, geometry: Geometry) {
         self.geometry = geometry;
@@ -257,13 +262,7 @@ impl Checker {
                 None => Err(Doubt::Instruction),
             };
         }
-        if let Some((first, stride)) = record.a_steps()
-            && let Some((at, bytes, over)) = together(mask, first, stride, class, bytes)?
-        {
-            return memory.touch(at, bytes, over);
-        }
-        let (all, _) = record.all_a();
-        apart(record, &all, class, bytes, &mut memory)
+        one_of(record, record.a_steps(), 0, class, bytes, &mut memory)
     }
 }
 
@@ -322,14 +321,10 @@ fn together(
 
 /// All that one record of a bundle stands for.
 fn all_of(record: &Record<'_>, bundle: &Bundle, memory: &mut Memory<'_>) -> Result<(), Doubt> {
-    let (mask, class) = (record.mask(), bundle.class);
-    let Some((first, stride)) = record.a_steps() else {
-        let (all, _) = record.all_a();
-        return bundle.members.iter().try_for_each(|(distance, bytes)| {
-            apart(record, &all.map(|a| address(a, *distance)), class, *bytes, memory)
-        });
-    };
-    if stride == 0 || mask.is_power_of_two() {
+    let (mask, steps) = (record.mask(), record.a_steps());
+    if let Some((first, stride)) = steps
+        && (stride == 0 || mask.is_power_of_two())
+    {
         let over =
             if mask.is_power_of_two() { Over::One(mask.trailing_zeros() as u8) } else { Over::Several };
         return bundle
@@ -337,15 +332,30 @@ fn all_of(record: &Record<'_>, bundle: &Bundle, memory: &mut Memory<'_>) -> Resu
             .iter()
             .try_for_each(|(from, length)| memory.touch(address(first, *from), *length, over));
     }
-    bundle.members.iter().try_for_each(|(distance, bytes)| {
-        match together(mask, address(first, *distance), stride, class, *bytes)? {
-            Some((at, bytes, over)) => memory.touch(at, bytes, over),
-            None => {
-                let (all, _) = record.all_a();
-                apart(record, &all.map(|a| address(a, *distance)), class, *bytes, memory)
-            }
-        }
-    })
+    bundle
+        .members
+        .iter()
+        .try_for_each(|(distance, bytes)| one_of(record, steps, *distance, bundle.class, *bytes, memory))
+}
+
+/// An access so many bytes behind the addresses of the record, which are these steps if they are any.
+#[inline]
+fn one_of(
+    record: &Record<'_>,
+    steps: Option<(u64, i64)>,
+    distance: i64,
+    class: Class,
+    bytes: u8,
+    memory: &mut Memory<'_>,
+) -> Result<(), Doubt> {
+    if let Some((first, stride)) = steps
+        && let Some((at, bytes, over)) =
+            together(record.mask(), address(first, distance), stride, class, bytes)?
+    {
+        return memory.touch(at, bytes, over);
+    }
+    let (all, _) = record.all_a();
+    apart(record, &all.map(|a| address(a, distance)), class, bytes, memory)
 }
 
 /// Lanes of one access at one place.

@@ -329,14 +329,13 @@ impl Line {
         pattern: Pattern,
         pool: &mut Pool,
     ) -> Result<(), Doubt> {
+        // Shared memory of a block that has ended.
+        if !now.global && self.parts[0].block != now.block {
+            self.give_back(pool);
+            *self = Self::default();
+        }
         if self.cells == 0 {
             let [first, second] = &mut self.parts;
-            // Shared memory of a block that has ended.
-            if !now.global && first.block != now.block {
-                *self = Self::default();
-                self.parts[0].access(now, words, pattern)?;
-                return Ok(());
-            }
             if second.kind() == EMPTY && first.access(now, words, pattern)? {
                 return Ok(());
             }
@@ -447,8 +446,7 @@ impl Line {
         } else {
             return Ok(false);
         }
-        (first.read, first.written) = (first.read | second.read, first.written | second.written);
-        *second = Part::default();
+        self.join();
         self.parts[0].note(now, words);
         Ok(true)
     }
@@ -477,19 +475,24 @@ impl Line {
         }
     }
 
+    /// Its words have no cells any more.
+    #[inline]
+    fn give_back(&mut self, pool: &mut Pool) {
+        if self.cells != 0 {
+            pool.free.push(self.cells);
+            self.cells = 0;
+        }
+    }
+
     /// An access word by word. Cells go again once a barrier lies between them and what comes.
     fn by_cells(&mut self, now: &Now, words: u32, pattern: Pattern, pool: &mut Pool) -> Result<(), Doubt> {
         let whole = &mut self.parts[0];
         let other = whole.block != now.block;
         let later = !other && now.interval > whole.interval;
-        if now.class != Class::NonCoherent && !self.several && (later || (other && !now.global)) {
-            pool.free.push(self.cells);
-            self.cells = 0;
+        if now.class != Class::NonCoherent && !self.several && later {
             // Words may have seen atomics of different sizes.
             whole.plain = true;
-            if other {
-                whole.who = EMPTY;
-            }
+            self.give_back(pool);
             return self.access(now, words, pattern, pool);
         }
         let Some(cells) = pool.cells.get_mut(self.cells as usize - 1) else { return Err(Doubt::Damage) };

@@ -4,7 +4,6 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::checker::Roles;
 use super::kept::hand_over;
 use super::{Launch, Worker};
 use crate::abi::{DecodeError, Unit};
@@ -37,7 +36,6 @@ impl Past {
 #[derive(Debug)]
 pub struct OpenTriage {
     engine: Engine,
-    roles: Roles,
     worker: Worker,
     /// Launches are checked here first.
     triage: bool,
@@ -65,7 +63,6 @@ impl OpenTriage {
     pub fn new() -> Self {
         Self {
             engine: Engine::open(),
-            roles: Roles::default(),
             worker: Worker::new(&Arc::default()),
             triage: true,
             next: None,
@@ -90,8 +87,7 @@ impl OpenTriage {
 
     /// See `Engine::add_module`.
     pub fn add_module(&mut self, sites: Arc<SiteTable>) {
-        self.roles.add(&sites);
-        self.worker = Worker::new(&Arc::new(self.roles.clone()));
+        self.worker.checker.add_module(&sites);
         self.engine.add_module(sites);
     }
 
