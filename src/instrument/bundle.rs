@@ -157,7 +157,7 @@ impl<'a> Bundler<'a> {
         }
         // What may be written is the first operand, whatever it is made of.
         if let Some(target) = instruction.operands.first() {
-            super::reach::in_operand(target, &mut |name| self.written(name));
+            target.each_name(&mut |name| self.written(name));
         }
     }
 

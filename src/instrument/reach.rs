@@ -104,27 +104,9 @@ pub fn each_name<'a>(block: &Block<'a>, found: &mut impl FnMut(&'a str)) {
         match statement {
             Statement::Block(inner) => each_name(inner, found),
             Statement::Instruction(instruction) => {
-                instruction.operands.iter().for_each(|operand| in_operand(operand, found));
+                instruction.operands.iter().for_each(|operand| operand.each_name(found));
             }
             _ => {}
         }
-    }
-}
-
-/// The names in one operand.
-pub(super) fn in_operand<'a>(operand: &Operand<'a>, found: &mut impl FnMut(&'a str)) {
-    match operand {
-        Operand::Name(name, _) => found(name),
-        Operand::Offset(offset, _) => found(offset.0.text),
-        Operand::Address(address) => {
-            address.base.iter().for_each(|word| found(word.text));
-            address.extra.iter().for_each(|inner| in_operand(inner, found));
-        }
-        Operand::Vector(items) | Operand::List(items) => {
-            items.iter().for_each(|item| in_operand(item, found));
-        }
-        Operand::Pair(both, _) => both.iter().for_each(|half| in_operand(half, found)),
-        Operand::Not(inner, _) | Operand::Negated(inner, _) => in_operand(inner, found),
-        Operand::Int(..) | Operand::F32(..) | Operand::F64(..) => {}
     }
 }

@@ -449,6 +449,26 @@ impl Default for Operand<'_> {
     }
 }
 
+impl<'a> Operand<'a> {
+    /// Hands out every name in it, as often as it occurs.
+    pub fn each_name(&self, found: &mut impl FnMut(&'a str)) {
+        match self {
+            Self::Name(name, _) => found(name),
+            Self::Offset(offset, _) => found(offset.0.text),
+            Self::Address(address) => {
+                address.base.iter().for_each(|word| found(word.text));
+                address.extra.iter().for_each(|inner| inner.each_name(found));
+            }
+            Self::Vector(items) | Self::List(items) => {
+                items.iter().for_each(|item| item.each_name(found));
+            }
+            Self::Pair(both, _) => both.iter().for_each(|half| half.each_name(found)),
+            Self::Not(inner, _) | Self::Negated(inner, _) => inner.each_name(found),
+            Self::Int(..) | Self::F32(..) | Self::F64(..) => {}
+        }
+    }
+}
+
 impl Operand<'_> {
     /// What stands where no operand is yet.
     pub(super) const BLANK: Self = Self::F32(0, Span { start: 0, end: 0 });

@@ -37,25 +37,16 @@ pub(super) fn flow(cx: &Cx<'_, '_>) -> Flow {
 }
 
 fn registers(cx: &Cx<'_, '_>, operand: &Operand<'_>, out: &mut Vec<u32>, addresses: &mut Vec<u32>) {
-    let mut named = |name: &str| {
+    if let Operand::Address(address) = operand {
+        let base = address.base.and_then(|base| cx.find(base.text));
+        if let Some(Entity::Register { slot, elements: 1, .. }) = base {
+            addresses.push(slot);
+        }
+        return;
+    }
+    operand.each_name(&mut |name| {
         if let Some(Entity::Register { slot, elements, .. }) = cx.find(name) {
             out.extend(slot..slot.saturating_add(elements));
         }
-    };
-    match operand {
-        Operand::Name(name, _) => named(name),
-        Operand::Offset(offset, _) => named(offset.0.text),
-        Operand::Address(address) => {
-            let base = address.base.and_then(|base| cx.find(base.text));
-            if let Some(Entity::Register { slot, elements: 1, .. }) = base {
-                addresses.push(slot);
-            }
-        }
-        Operand::Vector(items) | Operand::List(items) => {
-            items.iter().for_each(|item| registers(cx, item, out, addresses));
-        }
-        Operand::Pair(both, _) => both.iter().for_each(|item| registers(cx, item, out, addresses)),
-        Operand::Not(inner, _) | Operand::Negated(inner, _) => registers(cx, inner, out, addresses),
-        Operand::Int(..) | Operand::F32(..) | Operand::F64(..) => {}
-    }
+    });
 }

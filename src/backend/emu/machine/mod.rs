@@ -449,6 +449,16 @@ impl Core<'_> {
         Some((Warp::op(&self.image.ops, group)?.span, group.mask))
     }
 
+    /// Notes what no record tells of: of one kind and instruction once, with how often, and at most so many.
+    fn notice(&mut self, notice: Notice, most: usize) {
+        let has_room = self.notices.len() < most;
+        match self.notices.iter_mut().find(|known| known.site == notice.site && known.kind == notice.kind) {
+            Some(known) => known.count += notice.count,
+            None if has_room => self.notices.push(notice),
+            None => {}
+        }
+    }
+
     /// Lanes end.
     fn exit(&mut self, block: &mut Block, warp: usize, group: usize) -> Result<(), Halt> {
         self.changed = self.clock;

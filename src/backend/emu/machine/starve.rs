@@ -141,25 +141,17 @@ impl Machine<'_> {
     }
 
     fn tell(&mut self, block: u32, warp: usize, read: Read, waiting: u64) {
-        let notices = &mut self.core.notices;
-        let has_room = notices.len() < MOST_TOLD;
-        let known = notices
-            .iter_mut()
-            .find(|notice| notice.site == read.site.id && matches!(notice.kind, NoticeKind::Starved { .. }));
-        match known {
-            Some(notice) => notice.count += 1,
-            None if has_room => notices.push(Notice {
-                kind: NoticeKind::Starved { waiting },
-                site: read.site.id,
-                block,
-                warp: warp as u8,
-                lane: read.lane as u8,
-                address: read.address,
-                bytes: read.bytes as u8,
-                count: 1,
-            }),
-            None => {}
-        }
+        let notice = Notice {
+            kind: NoticeKind::Starved { waiting },
+            site: read.site.id,
+            block,
+            warp: warp as u8,
+            lane: read.lane as u8,
+            address: read.address,
+            bytes: read.bytes as u8,
+            count: 1,
+        };
+        self.core.notice(notice, MOST_TOLD);
     }
 }
 

@@ -229,34 +229,25 @@ impl Core<'_> {
 
     fn used(&mut self, block: u32, warp: usize, lanes: u32, (site, addresses, bytes): (SiteId, &Lanes, u32)) {
         let lane = lanes.trailing_zeros() as usize & (LANES - 1);
-        let count = u64::from(lanes.count_ones());
-        let has_room = self.notices.len() < MOST_TOLD;
-        let known = self.notices.iter_mut().find(|n| n.site == site && n.kind == NoticeKind::NeverWritten);
-        match known {
-            Some(notice) => notice.count += count,
-            None if has_room => self.notices.push(Notice {
-                kind: NoticeKind::NeverWritten,
-                site,
-                block,
-                warp: warp as u8,
-                lane: lane as u8,
-                address: addresses[lane],
-                bytes: bytes as u8,
-                count,
-            }),
-            None => {}
-        }
+        let notice = Notice {
+            kind: NoticeKind::NeverWritten,
+            site,
+            block,
+            warp: warp as u8,
+            lane: lane as u8,
+            address: addresses[lane],
+            bytes: bytes as u8,
+            count: u64::from(lanes.count_ones()),
+        };
+        self.notice(notice, MOST_TOLD);
     }
 
     /// How many of these bytes were written; all, where nobody knows.
     fn written(&mut self, block: &Block, (place, address): (Place, u64), size: usize) -> usize {
         let cluster = &self.clusters[block.cluster];
         match place {
-            Place::Shared => {
-                cluster.written.count(cluster.offset(block.position.rank, address & SHARED_OFFSET), size)
-            }
-            Place::Peer => {
-                let (rank, at) = ((address >> RANK_SHIFT) as u32, address & SHARED_OFFSET);
+            Place::Shared | Place::Peer => {
+                let (rank, at) = in_cluster(block, place, address);
                 cluster.written.count(cluster.offset(rank, at), size)
             }
             Place::Global => self.memory.written(address, size),
@@ -269,8 +260,10 @@ impl Core<'_> {
         let cluster = &mut clusters[block.cluster];
         let mut one = |address: u64, space: Space, size: usize| match locate(space, address, &block.position)
         {
-            (Place::Shared, at) => cluster.mark(block.position.rank, at & SHARED_OFFSET, size),
-            (Place::Peer, at) => cluster.mark((at >> RANK_SHIFT) as u32, at & SHARED_OFFSET, size),
+            (place @ (Place::Shared | Place::Peer), at) => {
+                let (rank, at) = in_cluster(block, place, at);
+                cluster.mark(rank, at, size);
+            }
             (Place::Global, at) => memory.mark(at, size),
             (Place::Local | Place::Param, _) => {}
         };
@@ -284,4 +277,10 @@ impl Core<'_> {
             lanes(mask).for_each(|lane| one(addresses[lane], address.space, size));
         }
     }
+}
+
+/// The rank of the block whose shared memory an address is in, and its offset there.
+fn in_cluster(block: &Block, place: Place, address: u64) -> (u32, u64) {
+    let rank = if place == Place::Peer { (address >> RANK_SHIFT) as u32 } else { block.position.rank };
+    (rank, address & SHARED_OFFSET)
 }
