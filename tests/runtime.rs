@@ -53,14 +53,20 @@ fn add(threads: &mut Threads, record: Record<'_>) {
     }
 }
 
-fn threads(units: &[Unit]) -> Threads {
-    let (mut threads, mut at) = (Threads::new(), 0);
+/// Adds all of these records.
+fn add_all(threads: &mut Threads, units: &[Unit]) {
+    let mut at = 0;
     while let Some(record) = decode(&units[at..]).unwrap() {
         at += record.units().len();
-        add(&mut threads, record);
+        add(threads, record);
         let (before, after) = record.tickets().unwrap_or((0, 1));
         assert!(before < after);
     }
+}
+
+fn threads(units: &[Unit]) -> Threads {
+    let mut threads = Threads::new();
+    add_all(&mut threads, units);
     threads
 }
 
@@ -161,11 +167,7 @@ fn run_instrumented(
             let leader = sites.get(SiteId(record.site())).unwrap();
             let mut members = Vec::new();
             bundle::expand(&record, leader.bundling.members(), &mut members);
-            let mut at = 0;
-            while let Some(record) = decode(&members[at..]).unwrap() {
-                at += record.units().len();
-                add(&mut threads, record);
-            }
+            add_all(&mut threads, &members);
         }
     }
     let dropped = word(0, 32);

@@ -8,7 +8,7 @@ mod common;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chunks::{Kind, chunk, start};
+use chunks::{Kind, chunk, flipped, start};
 use common::{name, programs, record, root, within};
 use libtest_mimic::{Arguments, Failed, Trial};
 use ptxrace::backend::emu::Emulator;
@@ -221,13 +221,7 @@ fn cut_off_everywhere() -> Result<(), Failed> {
 }
 
 fn flipped_everywhere() -> Result<(), Failed> {
-    let whole = small()?;
-    for at in 0..whole.len() {
-        let mut flipped = whole.clone();
-        flipped[at] ^= 1 << (at % 8);
-        is_noticed(flipped, at)?;
-    }
-    Ok(())
+    flipped(&small()?).try_for_each(|(at, flipped)| is_noticed(flipped, at))
 }
 
 fn behind_the_end() -> Result<(), Failed> {

@@ -9,7 +9,7 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use chunks::{Kind, chunk, start};
+use chunks::{Kind, chunk, flipped, start};
 use common::{Launched, name, programs, ptxrace, record, root, within};
 use libtest_mimic::{Arguments, Failed, Trial};
 use parking_lot::Mutex;
@@ -106,13 +106,7 @@ fn cut_off_everywhere() -> Result<(), Failed> {
 }
 
 fn flipped_everywhere() -> Result<(), Failed> {
-    let whole = small()?;
-    for at in 0..whole.len() {
-        let mut flipped = whole.clone();
-        flipped[at] ^= 1 << (at % 8);
-        is_noticed(flipped, at)?;
-    }
-    Ok(())
+    flipped(&small()?).try_for_each(|(at, flipped)| is_noticed(flipped, at))
 }
 
 fn something_behind_the_end() -> Result<(), Failed> {

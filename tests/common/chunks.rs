@@ -35,3 +35,12 @@ pub(crate) fn chunk(kind: u32, schedule: u64, bytes: &[u8]) -> Vec<u8> {
     chunk.extend(stored);
     chunk
 }
+
+/// A trace with one bit flipped, for each of its bytes, with that byte's place.
+pub(crate) fn flipped(whole: &[u8]) -> impl Iterator<Item = (usize, Vec<u8>)> {
+    (0..whole.len()).map(|at| {
+        let mut flipped = whole.to_vec();
+        flipped[at] ^= 1 << (at % 8);
+        (at, flipped)
+    })
+}
