@@ -76,12 +76,11 @@ impl Core {
                 self.source(copy, record, rank, target.bytes, Entry { mask, order, ..entry });
             }
             last = Some(target.rank);
-            // Its completion works on the mbarrier, which has to be one by then. What comes after the issue is ordered by the
-            // phase.
-            if let Some(entry) = self.entry(record, Path::Mbarrier) {
-                let entry = Entry { mask, single: false, ..entry };
+            // Its completion works on the mbarrier, which has to be one by then, and still when the phase is complete.
+            if let Some(entry) = self.entry(record, Path::Completion) {
+                let entry = Entry { mask, order: write, single: false, ..entry };
                 let completes = Stroke::weak(AccessClass::Atomic, 8, entry);
-                self.element(target.mbarrier, Stroke { scope: Some(Scope::Sys), keep: false, ..completes });
+                self.element(target.mbarrier, Stroke { scope: Some(Scope::Sys), ..completes });
             }
             let to = (target.to, target.bytes);
             self.destination(copy, record, rank, to, Entry { mask, order: write, ..entry });

@@ -129,7 +129,7 @@ impl Viewer<'_> {
     /// Lanes that precede if proxies do not count.
     pub(super) fn causal(self, earlier: &Entry, own: u32) -> u32 {
         let (clock, asynchronous) = (&self.know.clock, self.know.asynchronous.as_deref());
-        if earlier.path.is_asynchronous() {
+        if earlier.path.is_asynchronous() || earlier.path == Path::Completion {
             return self.copies.complete(earlier, clock, self.phases(), own);
         }
         let mut known = clock.known(earlier.block, earlier.warp, earlier.mask, earlier.time);

@@ -107,7 +107,7 @@ impl Judge<'_> {
                     severity = Severity::Warning;
                 }
                 (Rule::R008, Missing::Asynchronous(pending))
-            } else if key.path == Path::Mbarrier && now_key.path == Path::Mbarrier {
+            } else if key.path.is_of_mbarrier() && now_key.path.is_of_mbarrier() {
                 self.distance(facts, relation)
             } else if both_strong && !self.inclusive(facts) {
                 (Rule::R004, Missing::AccessScope)

@@ -1,9 +1,11 @@
 //! Decides races by the PTX memory model (memory model of the PTX ISA 9.1, chapter 8).
 //!
-//! The engine has no IO and no randomness: the same records give the same findings in the same order.
+//! The engine has no IO and no randomness: the same records give the same findings, in whatever order they come (`sequence`), as
+//! long as a launch has no more than `MOST_SORTED` bytes of them.
 //!
 //! | file | rule of the model |
 //! | --- | --- |
+//! | `kept`, `sequence` | none: a launch's records are kept to its end, and then taken in an order of their own |
 //! | `clock` | base causality as vector clocks, the clocks of `fence.sc`, what is fenced towards the async proxy, and what convergence would order |
 //! | `thread` | program order, CTA barriers and `bar.warp.sync` (synchronizes-with by barriers) |
 //! | `gather` | what arrives at a CTA barrier and what its waiters know |
@@ -67,11 +69,13 @@ mod copies;
 mod gather;
 mod host;
 mod judge;
+mod kept;
 mod marks;
 mod mbarrier;
 mod misuse;
 mod publish;
 mod quiet;
+mod sequence;
 mod shadow;
 mod stands;
 mod streams;
@@ -90,8 +94,14 @@ use crate::finding::{Finding, ThreadId};
 use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
 use crate::isa::{Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, Mbarrier, ProxyFence, Tile};
 pub use host::HostAccess;
+use kept::{Held, Kept};
+use sequence::Part;
 pub use streams::{Moment, Ordered, StreamId, Streams};
 pub use triage::{OpenTriage, Triage};
+
+/// Bytes of a launch's records that are kept to be sorted. Those of a launch with more are taken as they come: which of several
+/// races at a place is reported may then depend on it.
+const MOST_SORTED: usize = 1 << 30;
 
 /// What the analysis of a run gave.
 #[derive(Debug, Default)]
@@ -157,14 +167,17 @@ pub struct Engine {
     core: Core,
     launches: Vec<LaunchReport>,
     /// Launches are reported on.
-    keeps: bool,
+    reports: bool,
+    /// Records of the launch at hand.
+    held: Held,
+    /// It has too many to be kept.
+    streams: bool,
 }
 
 impl Engine {
     /// An engine for runs of this plan.
     pub fn new(sites: Arc<SiteTable>, plan: &Plan) -> Self {
-        let mut engine =
-            Self { orderer: Orderer::new(&sites), core: Core::new(), launches: Vec::new(), keeps: true };
+        let mut engine = Self::of(Orderer::new(&sites), true);
         engine.core.add_sites(sites);
         engine.core.launches = launches(plan);
         engine
@@ -172,8 +185,18 @@ impl Engine {
 
     /// An engine that learns of modules and launches as they come. It keeps no `LaunchReport`.
     pub fn open() -> Self {
-        let orderer = Orderer::new(&SiteTable::default());
-        Self { orderer, core: Core::new(), launches: Vec::new(), keeps: false }
+        Self::of(Orderer::new(&SiteTable::default()), false)
+    }
+
+    fn of(orderer: Orderer, reports: bool) -> Self {
+        Self {
+            orderer,
+            core: Core::new(),
+            launches: Vec::new(),
+            reports,
+            held: Held::default(),
+            streams: false,
+        }
     }
 
     /// The number that the first site of the next module has to have.
@@ -229,6 +252,25 @@ impl Engine {
         self.orderer.passed(ticket);
     }
 
+    /// Takes over what others have kept of all that came so far, `number` times.
+    fn adopt<'k>(&mut self, kept: impl Iterator<Item = &'k mut Kept>, number: u64) {
+        self.held.adopt(kept, number);
+    }
+
+    /// Takes what is held.
+    fn take_held(&mut self) {
+        let Self { orderer, core, held, .. } = self;
+        let segments = held.as_it_came();
+        if held.bytes() > MOST_SORTED {
+            segments.iter().for_each(|units| orderer.feed(units, core));
+        } else {
+            let parts: Vec<_> = core.roles.iter().map(Role::part).collect();
+            let part = |site: u32| parts.get(site as usize).copied().unwrap_or(Part::Early);
+            sequence::in_order(&segments, part, |units| orderer.feed(units, core));
+        }
+        held.clear();
+    }
+
     /// Ends the analysis.
     pub fn finish(self) -> Report {
         Report {
@@ -245,7 +287,9 @@ impl Sink for Engine {
     fn begin(&mut self, info: &LaunchInfo) {
         let geometry = self.core.begin(info.index);
         self.orderer.begin(geometry);
-        if !self.keeps {
+        self.held.clear();
+        self.streams = false;
+        if !self.reports {
             return;
         }
         let regions = info.regions.clone();
@@ -253,10 +297,19 @@ impl Sink for Engine {
     }
 
     fn records(&mut self, units: &[Unit]) {
+        if !self.streams {
+            if self.held.bytes() + size_of_val(units) <= MOST_SORTED {
+                self.held.keep(units);
+                return;
+            }
+            self.take_held();
+            self.streams = true;
+        }
         self.orderer.feed(units, &mut self.core);
     }
 
     fn end(&mut self, end: &LaunchEnd) {
+        self.take_held();
         self.orderer.end(&mut self.core);
         end.notices.iter().for_each(|notice| self.core.notice(notice));
         self.core.end(end.unseen_order);
@@ -278,7 +331,22 @@ enum Role {
     ProxyFence(ProxyFence),
     Fill(Fill),
     Tile(Tile),
+    /// Of a block.
+    Barrier,
+    Exit,
     Other,
+}
+
+impl Role {
+    /// What its records are to the order in which they are taken.
+    fn part(&self) -> Part {
+        match self {
+            Self::Access(access) if !access.writes() => Part::Late,
+            Self::Exit => Part::Late,
+            Self::Barrier => Part::Barrier,
+            _ => Part::Early,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -343,6 +411,8 @@ impl Core {
             SiteKind::ProxyFence(fence) => Role::ProxyFence(*fence),
             SiteKind::Fill(fill) => Role::Fill(*fill),
             SiteKind::Tile(tile) => Role::Tile(*tile),
+            SiteKind::Barrier(_) => Role::Barrier,
+            SiteKind::Exit => Role::Exit,
             _ => Role::Other,
         }));
         self.sites.0.push(sites);

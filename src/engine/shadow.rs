@@ -34,6 +34,8 @@ pub(super) enum Path {
     Tile,
     /// An mbarrier object.
     Mbarrier,
+    /// The same, when a copy completes.
+    Completion,
     /// Asynchronous, in the generic proxy.
     Copy,
     /// Asynchronous, in the async proxy.
@@ -44,6 +46,11 @@ impl Path {
     /// Whether program order and clocks say all about the order of such accesses.
     pub(super) fn is_direct(self) -> bool {
         self < Self::Mbarrier
+    }
+
+    /// Whether it is an operation on an mbarrier.
+    pub(super) fn is_of_mbarrier(self) -> bool {
+        matches!(self, Self::Mbarrier | Self::Completion)
     }
 
     pub(super) fn is_asynchronous(self) -> bool {

@@ -65,15 +65,23 @@ impl Mbarriers {
         let object = self.blocks.entry(place.block).or_default().entry(place.address).or_default();
         let phase = object.phase.wrapping_add(1);
         let expected = i64::from(count);
-        *object =
-            Object { live: true, first: phase, phase, expected, pending: expected, ..Object::default() };
+        let bytes = if object.live { 0 } else { object.bytes };
+        *object = Object {
+            live: true,
+            first: phase,
+            phase,
+            expected,
+            pending: expected,
+            bytes,
+            ..Object::default()
+        };
     }
 
     /// Ends an object.
     pub(super) fn inval(&mut self, place: Place) {
         let object = self.blocks.get_mut(&place.block).and_then(|objects| objects.get_mut(&place.address));
         if let Some(object) = object {
-            object.live = false;
+            (object.live, object.bytes) = (false, 0);
         }
     }
 
@@ -100,9 +108,14 @@ impl Mbarriers {
         self.change(place, |object| object.bytes += i64::from(bytes))
     }
 
-    /// Bytes come. Gives the phase they count for.
+    /// Bytes come. Gives the phase they count for. Copies draw no tickets, so one may be replayed before the object is made to
+    /// which it was issued.
     pub(super) fn complete(&mut self, place: Place, bytes: u32) -> u32 {
-        self.change(place, |object| object.bytes -= i64::from(bytes))
+        let object = self.blocks.entry(place.block).or_default().entry(place.address).or_default();
+        object.bytes -= i64::from(bytes);
+        let phase = object.phase.wrapping_add(u32::from(!object.live));
+        object.settle();
+        phase
     }
 
     /// Nobody knows how many bytes come.
@@ -180,6 +193,16 @@ mod tests {
         all.init(AT, 1);
         assert_eq!(all.phase(AT), 4);
         assert_eq!(all.waited(AT, 0, true), None);
+    }
+
+    #[test]
+    fn bytes_may_come_before_the_object_is_made() {
+        let mut all = Mbarriers::default();
+        assert_eq!(all.complete(AT, 64), 1);
+        assert_eq!(all.phase(AT), 0);
+        all.init(AT, 1);
+        assert_eq!(all.arrive(AT, 1, 64, false, 0), 1);
+        assert_eq!(all.waited(AT, 0, true), Some(1));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! What is wanting around asynchronous accesses, in sentences.
 
 use super::advice::Told;
-use crate::finding::{Pending, Relation, Witness};
+use crate::finding::{AccessClass, Pending, Relation, Witness};
 use crate::instrument::{SiteId, SiteKind};
 use crate::isa::GroupOp;
 
@@ -110,17 +110,27 @@ impl Told<'_, '_> {
             _ => ", and a release behind that wait that the thread of (2) acquires",
         };
         match pending {
-            Pending::Issue => match self.finding.relation {
-                Relation::Thread | Relation::Warp => {
-                    "put a warp barrier, `__syncwarp()`, between (1) and the copy (2)".into()
-                }
-                Relation::Block => {
-                    "put a block barrier, or an mbarrier at which the thread of (1) arrives and that of (2) waits, before the copy (2)"
-                        .into()
-                }
-                Relation::Cluster => "put a cluster barrier between (1) and the copy (2)".into(),
-                _ => "order (1) before the copy (2) by a release and an acquire, or by another launch".into(),
-            },
+            Pending::Issue => {
+                let order = match self.finding.relation {
+                    Relation::Thread | Relation::Warp => {
+                        "put a warp barrier, `__syncwarp()`, between (1) and the copy (2)"
+                    }
+                    Relation::Block => {
+                        "put a block barrier, or an mbarrier at which the thread of (1) arrives and that of (2) waits, before the copy (2)"
+                    }
+                    Relation::Cluster => "put a cluster barrier between (1) and the copy (2)",
+                    _ => "order (1) before the copy (2) by a release and an acquire, or by another launch",
+                };
+                let class = |witness: Option<&Witness>| witness.map(|witness| witness.class);
+                let may_see = class(self.first()) == Some(AccessClass::Read)
+                    && class(self.last()) == Some(AccessClass::Write);
+                let wait = if may_see {
+                    ", or, if (1) is to see what is copied, wait for that before (1)"
+                } else {
+                    ""
+                };
+                format!("{order}{wait}")
+            }
             Pending::ProxyFence { shared } => {
                 let space = if shared { "shared::cta" } else { "global" };
                 format!(
@@ -132,7 +142,10 @@ impl Told<'_, '_> {
             }
             Pending::NotWaited { bulk, reads } => {
                 let read = if reads && bulk { ".read" } else { "" };
-                format!("put `{}.wait_group{read} 0` before (2), in the thread of (1){shared}", of_groups(bulk))
+                format!(
+                    "put `{}.wait_group{read} 0` before (2), in the thread of (1){shared}",
+                    of_groups(bulk)
+                )
             }
             Pending::Left { wait, most, .. } => {
                 format!("let fewer groups stay pending: `{}`{shared}", self.wait_op(wait, Some(most)))

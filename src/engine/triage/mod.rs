@@ -3,7 +3,7 @@
 //! Most launches have weak accesses, atomics and barriers of whole blocks alone, and nobody touches what another has written
 //! without a barrier between. Telling that takes no clocks, and blocks can be looked at by several threads: `Triage` does so,
 //! and keeps what it is given. If all of a launch is clean, the engine never sees it. As soon as there is a doubt, the engine gets
-//! everything that was kept and all that follows, in the order in which it came, so that a report is the same with triage and without.
+//! everything that was kept and all that follows, so that a report is the same with triage and without.
 //!
 //! Triage decides no race. It knows of a launch that nothing in it can be found by the engine, or it doubts.
 //!
@@ -11,7 +11,6 @@
 //! | --- | --- |
 //! | `checker` | records, one after the other |
 //! | `block` | warps, barriers and exits |
-//! | `kept` | what the engine gets if there is a doubt |
 //! | `open` | the same where launches are not known beforehand |
 //! | `shadow` | lines by address; what blocks of different workers have touched |
 //! | `line`, `cell` | who has touched a line, and a word |
@@ -24,7 +23,6 @@
 mod block;
 mod cell;
 mod checker;
-mod kept;
 mod line;
 mod open;
 mod shadow;
@@ -36,8 +34,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use self::checker::{Checker, Roles};
-use self::kept::{Kept, hand_over};
 pub use self::open::OpenTriage;
+use super::kept::Kept;
 use super::{Engine, Report};
 use crate::abi::Unit;
 use crate::backend::{self, LaunchEnd, LaunchInfo, Plan, Ring, Sink};
@@ -172,8 +170,7 @@ impl Triage {
     /// There is a doubt: the engine gets what was kept of what came before this number.
     fn doubt(&mut self) {
         self.current = None;
-        let Self { engine, workers, number, .. } = self;
-        hand_over(workers.iter().map(|worker| &worker.kept), *number, |units| engine.records(units));
+        self.engine.adopt(self.workers.iter_mut().map(|worker| &mut worker.kept), self.number);
     }
 
     /// The launch at hand, if there is no doubt and so much more can be kept.

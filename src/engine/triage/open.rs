@@ -4,10 +4,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use super::kept::hand_over;
 use super::{Launch, Worker};
 use crate::abi::{DecodeError, Unit};
 use crate::backend::{self, LaunchEnd, LaunchInfo, Region, Sink};
+use crate::engine::kept::as_it_came;
 use crate::engine::{Engine, HostAccess, Ordered};
 use crate::finding::Finding;
 use crate::instrument::{SiteId, SiteTable};
@@ -154,8 +154,7 @@ impl OpenTriage {
         let Some((_, info)) = self.current.take() else { return };
         self.catch_up();
         self.engine.begin(&info);
-        let Self { engine, worker, number, .. } = self;
-        hand_over(std::iter::once(&worker.kept), *number, |units| engine.records(units));
+        self.engine.adopt(std::iter::once(&mut self.worker.kept), self.number);
     }
 
     /// Nothing can be found in the launch that has ended.
@@ -164,8 +163,7 @@ impl OpenTriage {
         self.engine.begin(&info);
         self.engine.records(self.worker.checker.variables());
         self.engine.end(end);
-        let mut units = Vec::with_capacity(self.bytes / size_of::<Unit>());
-        hand_over(std::iter::once(&self.worker.kept), self.number, |some| units.extend_from_slice(some));
+        let units = as_it_came([&self.worker.kept]).concat();
         let past = Past { info, units, end: end.clone(), ticket: self.worker.checker.ticket() };
         self.past_bytes += past.bytes();
         self.past.push_back(past);
