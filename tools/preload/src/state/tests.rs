@@ -85,8 +85,8 @@ fn setup() -> Setup {
     let folder = tempfile::tempdir().unwrap();
     let log = Writer::create(folder.path(), 1).unwrap();
     let watch = Watch::new(Observer::new(Some(log), true), Wanted::default());
-    let mut driver = Driver::new(Box::new(host.clone()), watch, RunOptions::default());
-    driver.create_context(1);
+    let mut driver = Driver::new(Box::new(host.clone()), watch, RunOptions::default(), 1);
+    driver.create_context(1, 0);
     let image = host.add(PTX.as_bytes());
     let module = driver.load_data("cuModuleLoadData", image).unwrap();
     let put = driver.find(module, "put").unwrap();
