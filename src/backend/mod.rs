@@ -93,7 +93,6 @@ pub enum Owner {
 }
 
 impl Owner {
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde has it so")]
     fn is_device(&self) -> bool {
         *self == Self::Device
     }

@@ -83,7 +83,7 @@ pub struct Launch {
     pub args: Vec<Arg>,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde has it so")]
+/// For numbers that files leave out.
 pub(crate) fn is_zero(number: &u32) -> bool {
     *number == 0
 }
