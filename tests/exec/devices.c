@@ -129,18 +129,18 @@ static void tally(int system) {
         exit(97);
 }
 
-// What the first has written is copied to the second, which goes on with it. In default streams such a copy waits for both devices,
-// and both wait for it; in another stream it does not.
+// What the first has written is copied to the second, which goes on with it. In default streams such a copy waits for those of both
+// devices, and both wait for it; in another stream it does not.
 static void copy(int apart) {
     struct Gpu *from = &gpus[0], *to = &gpus[1];
     unsigned host[N];
-    run_fill(from, from->memory, 3, from->stream);
+    run_fill(from, from->memory, 3, NULL);
     CHECK(cuCtxSetCurrent(to->context));
     if (apart)
         CHECK(cuMemcpyPeerAsync(to->memory, to->context, from->memory, from->context, N * 4, to->stream));
     else
         CHECK(cuMemcpyPeer(to->memory, to->context, from->memory, from->context, N * 4));
-    run_add(to, to->memory, to->memory, to->stream);
+    run_add(to, to->memory, to->memory, apart ? to->stream : NULL);
     synchronize(to);
     CHECK(cuMemcpyDtoH_v2(host, to->memory, sizeof host));
     if (!apart && (host[0] != 6 || host[N - 1] != 6))

@@ -82,17 +82,16 @@ static int counter(bool system) {
     return 0;
 }
 
-// A copy from device to device by a default stream waits for both, and both wait for it.
+// A copy from device to device by a default stream waits for those of both, and they wait for it.
 static int copy(bool apart) {
     int* from = device<int>(N);
     wait(0);
-    cudaStream_t first = stream();
     use(1);
     int* to = device<int>(N);
     wait(1);
-    cudaStream_t second = stream();
+    cudaStream_t second = apart ? stream() : cudaStreamLegacy;
     use(0);
-    fill<<<BLOCKS, THREADS, 0, first>>>(from, 3);
+    fill<<<BLOCKS, THREADS>>>(from, 3);
     use(1);
     if (apart) CHECK(cudaMemcpyPeerAsync(to, 1, from, 0, N * sizeof(int), second));
     else CHECK(cudaMemcpyPeer(to, 1, from, 0, N * sizeof(int)));
