@@ -82,7 +82,7 @@ fn buffer(name: &str, bytes: usize) -> Buffer {
 
 fn launch(kernel: &str, grid: [u32; 3], block: [u32; 3], args: Vec<Arg>) -> Launch {
     let (kernel, after) = (kernel.into(), Vec::new());
-    Launch { kernel, grid, block, cluster: None, shared: 256, stream: 0, after, args }
+    Launch { kernel, grid, block, cluster: None, shared: 256, device: 0, stream: 0, after, args }
 }
 
 /// Fills the control block and points the module at it.
