@@ -339,6 +339,11 @@ pub enum Missing {
         /// The flag is taken and given back by atomics, as a lock is.
         lock: bool,
     },
+    /// A flag for the host that releases the data of the first with the second, and leaves host threads out.
+    ToHost {
+        /// The scope of the store itself is too narrow, else that of the fence before it.
+        store: bool,
+    },
     /// One of them is asynchronous.
     Asynchronous(Pending),
     /// The second is the end of the block whose shared memory the first, of another block, accesses.

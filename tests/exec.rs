@@ -1,4 +1,4 @@
-//! `ptxrace exec` on programs: in C (`tests/exec/app.c`, and `graphs.c` for graphs), which are linked against the driver, and one
+//! `ptxrace exec` on programs: in C (`tests/exec/app.c`, `graphs.c` for graphs, and `devices.c` for several devices), which are linked against the driver, and one
 //! in Rust, which loads it through cudarc (`tests/exec/rust_app.rs`, in this very executable). No GPU is needed: each is run on
 //! the emulator, and as on a GPU, with a copy of the wrapper as the driver, which runs the instrumented kernels on the emulator.
 //!
@@ -90,6 +90,16 @@ fn c_cases() -> Vec<(&'static str, Case)> {
             "kernel-of-none",
             Case { what: "race", flags: &["--kernel", "fill"], incomplete: &["no-launch"], ..unsure },
         ),
+        (
+            "to-host",
+            Case {
+                what: "to-host",
+                findings: &[("R004", "host", "cuMemHostAlloc #1")],
+                launches: 1,
+                ..CLEAN
+            },
+        ),
+        ("to-host-system", Case { what: "to-host-system", launches: 1, ..CLEAN }),
         ("max-launches", Case { what: "streams", flags: &["--max-launches", "1"], launches: 1, ..CLEAN }),
     ]
 }
@@ -122,6 +132,27 @@ fn graph_cases() -> Vec<(&'static str, Case)> {
         case("beside", 2),
         racy("beside-race", 2),
         case("twice", 8),
+    ]
+}
+
+/// Of `tests/exec/devices.c`.
+fn device_cases() -> Vec<(&'static str, Case)> {
+    const OF_FIRST: (&str, &str, &str) = ("R006", "launch", "cuMemAlloc #1");
+    let clean = |what, launches| (what, Case { what, launches, ..CLEAN });
+    let race = Case { code: 66, verdict: "race", launches: 2, ..CLEAN };
+    let racy = |what| (what, Case { what, findings: &[OF_FIRST], ..race });
+    let copied = &[("R006", "host", "cuMemAlloc #1")];
+    let narrow = &[("R004", "launch", "cuMemAllocManaged #1")];
+    vec![
+        clean("own", 2),
+        racy("nothing"),
+        clean("waits", 2),
+        racy("waits-elsewhere"),
+        clean("event", 2),
+        ("tally", Case { what: "tally", findings: narrow, ..race }),
+        clean("tally-system", 2),
+        clean("copy", 2),
+        ("copy-apart", Case { what: "copy-apart", findings: copied, ..race }),
     ]
 }
 
@@ -160,6 +191,8 @@ fn exec(on: On<'_>, flags: &[&str], program: &[&Path], report: &Path) -> Output 
         On::Emulator => command.args(["exec", "--backend", "emu"]),
         On::Driver(driver) => command.env("PTXRACE_DRIVER", driver).args(["exec", "--backend", "gpu"]),
     };
+    // As many as the emulator offers, in place of a GPU's driver, too.
+    command.env("PTXRACE_EMU_DEVICES", "2");
     command.args(["--format", "text", "--format", "json", "--output"]).arg(report);
     command.args(flags).arg("--").args(program);
     command.output().expect("ptxrace runs")
@@ -310,12 +343,14 @@ fn main() {
     let folder = Arc::new(tempfile::tempdir().expect("a folder"));
     let app = compile(folder.path(), "app");
     let graphs = compile(folder.path(), "graphs");
+    let devices = compile(folder.path(), "devices");
     let driver = folder.path().join("driver.so");
     std::fs::copy(wrapper(), &driver).expect("a copy of the wrapper");
     let mut trials = Vec::new();
     let c_cases = c_cases().into_iter().map(|(name, case)| ("c", name, case, app.clone()));
     let graph_cases = graph_cases().into_iter().map(|(name, case)| ("graph", name, case, graphs.clone()));
-    for (kind, name, case, app) in c_cases.chain(graph_cases) {
+    let device_cases = device_cases().into_iter().map(|(name, case)| ("device", name, case, devices.clone()));
+    for (kind, name, case, app) in c_cases.chain(graph_cases).chain(device_cases) {
         let folder = Arc::clone(&folder);
         let ignored = app.is_none();
         for (side, driver) in [("emu", None), ("gpu", Some(driver.clone()))] {
@@ -341,6 +376,13 @@ fn main() {
         check(On::Driver(&standing_in), &case, &[&app, Path::new(what), &kernels()])
     };
     trials.push(Trial::test("graph/gpu/updated-node", run).with_ignored_flag(ignored));
+    let (program, ignored) = (devices.clone(), devices.is_none());
+    let run = move || {
+        let app = program.ok_or("there is no C compiler")?;
+        let case = Case { what: "three", flags: &["--emu-devices", "3"], launches: 1, ..CLEAN };
+        check(On::Emulator, &case, &[&app, Path::new(case.what), &kernels()])
+    };
+    trials.push(Trial::test("device/emu/three", run).with_ignored_flag(ignored));
     for (name, what, parts) in [
         (
             "streams",

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use common::{Capture, Recorded, judge, name, programs, root};
 use libtest_mimic::{Arguments, Failed, Trial};
 use ptxrace::backend::emu::Emulator;
-use ptxrace::backend::{Arg, Backend, Buffer, ElementType, Plan, Program, RunOptions};
+use ptxrace::backend::{Arg, Backend, Buffer, ElementType, Owner, Plan, Program, RunOptions};
 use ptxrace::explain::{Context, Memory, Sources, explain};
 use ptxrace::finding::Rule;
 use ptxrace::instrument::{SiteId, SiteTable};
@@ -78,6 +78,7 @@ fn elsewhere(plan: &mut Plan) {
         ty: ElementType::U8,
         contents: vec![0; 1000 * (n + 1)],
         unwritten: false,
+        owner: Owner::Device,
     };
     let own = std::mem::take(&mut plan.buffers);
     plan.buffers = own.into_iter().enumerate().flat_map(|(n, buffer)| [another(n), buffer]).collect();

@@ -10,8 +10,8 @@ use ptxrace::abi::{Record, TAG_SHARED, Unit, barrier_word, decode};
 use ptxrace::backend::gpu::{Gpu, RingSizes};
 use ptxrace::backend::plan::{Arg, Buffer, ElementType, Launch, Plan};
 use ptxrace::backend::{
-    Backend, BackendError, FaultKind, LaunchEnd, LaunchInfo, OnFull, Outcome, Program, Region, RunOptions,
-    Sink, Stop,
+    Backend, BackendError, FaultKind, LaunchEnd, LaunchInfo, OnFull, Outcome, Owner, Program, Region,
+    RunOptions, Sink, Stop,
 };
 use ptxrace::instrument::{SiteKind, SiteTable};
 use ptxrace::ptx::parse;
@@ -106,7 +106,13 @@ impl<'j> Job<'j> {
         let sites = SiteTable::new(&parsed.module);
         let contents = vec![0; self.words * 4];
         let plan = Plan {
-            buffers: vec![Buffer { name: "out".into(), ty: ElementType::U32, contents, unwritten: false }],
+            buffers: vec![Buffer {
+                name: "out".into(),
+                ty: ElementType::U32,
+                contents,
+                unwritten: false,
+                owner: Owner::Device,
+            }],
             launches: vec![Launch {
                 kernel: "k".into(),
                 grid: [self.grid, 1, 1],
@@ -114,6 +120,7 @@ impl<'j> Job<'j> {
                 cluster: None,
                 shared: 0,
                 stream: 0,
+                device: 0,
                 after: Vec::new(),
                 args: vec![Arg::Buffer(0)],
             }],

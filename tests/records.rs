@@ -111,6 +111,7 @@ fn check(text: &str, rules: &[&str]) {
             cluster: (blocks > 1).then_some([blocks, 1, 1]),
             shared: 2048,
             stream: 0,
+            device: 0,
             after: Vec::new(),
             args: Vec::new(),
         }],
@@ -147,7 +148,7 @@ fn check(text: &str, rules: &[&str]) {
             next[*queue] += 1;
         }
         let launched = Launched {
-            info: Some(LaunchInfo { index: 0, regions: Vec::new() }),
+            info: Some(LaunchInfo { index: 0, regions: Vec::new(), counter: 0 }),
             units,
             end: LaunchEnd::default(),
         };

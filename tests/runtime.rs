@@ -9,7 +9,7 @@ use ptxrace::abi::control::{COUNTER_STRIDE, Control, is_written, ring_of};
 use ptxrace::abi::{LAP, Record, Unit, decode};
 use ptxrace::backend::emu::Emulator;
 use ptxrace::backend::plan::{Arg, Buffer, ElementType, Launch, Plan};
-use ptxrace::backend::{Backend, LaunchEnd, LaunchInfo, Outcome, Program, RunOptions, Sink};
+use ptxrace::backend::{Backend, LaunchEnd, LaunchInfo, Outcome, Owner, Program, RunOptions, Sink};
 use ptxrace::instrument::{CallMode, SiteId, SiteTable, bundle, instrument};
 use ptxrace::ptx::parse;
 use ptxrace::span::SourceFile;
@@ -71,12 +71,18 @@ fn threads(units: &[Unit]) -> Threads {
 }
 
 fn buffer(name: &str, bytes: usize) -> Buffer {
-    Buffer { name: name.into(), ty: ElementType::U64, contents: vec![0; bytes], unwritten: false }
+    Buffer {
+        name: name.into(),
+        ty: ElementType::U64,
+        contents: vec![0; bytes],
+        unwritten: false,
+        owner: Owner::Device,
+    }
 }
 
 fn launch(kernel: &str, grid: [u32; 3], block: [u32; 3], args: Vec<Arg>) -> Launch {
     let (kernel, after) = (kernel.into(), Vec::new());
-    Launch { kernel, grid, block, cluster: None, shared: 256, stream: 0, after, args }
+    Launch { kernel, grid, block, cluster: None, shared: 256, device: 0, stream: 0, after, args }
 }
 
 /// Fills the control block and points the module at it.

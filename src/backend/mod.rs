@@ -75,6 +75,27 @@ pub struct Region {
     pub bytes: u64,
     /// Bytes of one element, for naming `name[i]`.
     pub element: u64,
+    /// Whose memory it is.
+    #[serde(default, skip_serializing_if = "Owner::is_device")]
+    pub owner: Owner,
+}
+
+/// Whose memory something is, and so who may look at it while a kernel runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Owner {
+    /// The device's.
+    #[default]
+    Device,
+    /// The host's, where kernels reach it: page-locked and mapped.
+    Host,
+    /// Of both: managed memory.
+    Managed,
+}
+
+impl Owner {
+    fn is_device(&self) -> bool {
+        *self == Self::Device
+    }
 }
 
 /// What is known when a launch begins.
@@ -84,6 +105,9 @@ pub struct LaunchInfo {
     pub index: u32,
     /// Global memory: the plan's buffers and the module's variables.
     pub regions: Vec<Region>,
+    /// Which counter its tickets are drawn from. Each begins with the first ticket and runs on over launches.
+    #[serde(default, skip_serializing_if = "plan::is_zero")]
+    pub counter: u32,
 }
 
 /// What is known when a launch has ended.

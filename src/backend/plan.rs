@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::Owner;
+
 /// Element types of buffers and scalar arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are those of the launch description")]
@@ -43,6 +45,8 @@ pub struct Buffer {
     pub contents: Vec<u8>,
     /// These count as not written.
     pub unwritten: bool,
+    /// Whose memory it lies in.
+    pub owner: Owner,
 }
 
 /// A kernel argument.
@@ -67,6 +71,9 @@ pub struct Launch {
     pub cluster: Option<[u32; 3]>,
     /// Dynamic shared memory in bytes.
     pub shared: u32,
+    /// The device that runs it. To threads of one, those of another are outside of scope `.gpu`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub device: u32,
     /// Stream. Launches of one stream follow each other; of two streams they are unordered.
     pub stream: u32,
     /// Launches this one waits for.
@@ -74,6 +81,11 @@ pub struct Launch {
     /// Arguments, one for each parameter. Only who runs it needs them.
     #[serde(skip)]
     pub args: Vec<Arg>,
+}
+
+/// For numbers that files leave out.
+pub(crate) fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 impl Launch {

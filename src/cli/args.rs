@@ -293,6 +293,9 @@ pub(super) struct ExecArgs {
     /// Memory of the emulator
     #[arg(long, value_enum, default_value_t = MemoryArg::Sc)]
     pub(super) memory: MemoryArg,
+    /// Devices that the emulator offers
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=16))]
+    pub(super) emu_devices: Option<u32>,
     /// Stop each launch after so many seconds, or never with `none`
     #[arg(long, value_name = "SECONDS", value_parser = timeout, default_value = DEFAULT_TIMEOUT)]
     pub(super) timeout: Timeout,

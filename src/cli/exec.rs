@@ -10,8 +10,8 @@ use crate::backend::gpu::{Gpu, library};
 use crate::backend::{MemoryOrder, RunOptions};
 use crate::diag::Diagnostic;
 use crate::session::exec::{
-    Child, Ending, Environment, Logs, Recording, Runner, Settings, Wanted, environment, find_wrapper, launch,
-    merge, prepare,
+    Child, DEVICES, Ending, Environment, Logs, Recording, Runner, Settings, Wanted, environment,
+    find_wrapper, launch, merge, prepare,
 };
 use crate::trace::ExecHead;
 
@@ -46,7 +46,10 @@ pub(super) fn run(args: &ExecArgs, options: &Options, console: &mut Console<'_>)
     };
     let folder = tempfile::Builder::new().prefix("ptxrace-exec-").tempdir()?;
     let around = match runner {
-        Runner::Emulator => Environment::default(),
+        Runner::Emulator => {
+            let devices = args.emu_devices.map(|devices| (DEVICES, Some(devices.to_string().into())));
+            Environment { variables: devices.into_iter().collect(), ..Environment::default() }
+        }
         Runner::Gpu { .. } => {
             prepare(folder.path(), &executable)?;
             environment(folder.path(), |name| std::env::var_os(name))
@@ -105,7 +108,7 @@ fn begin(args: &ExecArgs, command: &str, notes: &[String]) -> Result<Option<Reco
 
 /// What shall run the program's kernels.
 fn runner(args: &ExecArgs) -> Result<Runner, Diagnostic> {
-    let emulator_only = args.seed != 0 || args.memory == MemoryArg::Weak;
+    let emulator_only = args.seed != 0 || args.memory == MemoryArg::Weak || args.emu_devices.is_some();
     let gpu = || -> Result<Runner, String> {
         if let Some(driver) = std::env::var_os(DRIVER) {
             return Ok(Runner::Gpu { driver: driver.into() });
@@ -119,8 +122,7 @@ fn runner(args: &ExecArgs) -> Result<Runner, Diagnostic> {
         BackendArg::Auto if emulator_only => Ok(Runner::Emulator),
         BackendArg::Auto => Ok(gpu().unwrap_or(Runner::Emulator)),
         BackendArg::Gpu if emulator_only => {
-            let error =
-                "`--seed` and `--memory weak` need the emulator, as a GPU's schedule cannot be chosen";
+            let error = "`--seed`, `--memory weak` and `--emu-devices` need the emulator, as nothing of a GPU can be chosen";
             Err(Diagnostic::error(error).help("leave out `--backend gpu`"))
         }
         BackendArg::Gpu => gpu().map_err(|error| {
@@ -137,6 +139,9 @@ fn command(args: &ExecArgs, runner: &Runner) -> String {
     }
     if args.memory == MemoryArg::Weak {
         words.extend(["--memory".into(), "weak".into()]);
+    }
+    if let Some(devices) = args.emu_devices {
+        words.extend(["--emu-devices".into(), devices.to_string()]);
     }
     if Ok(args.timeout) != timeout(DEFAULT_TIMEOUT) {
         let seconds = args.timeout.0.map_or("none".to_owned(), |timeout| timeout.as_secs_f64().to_string());

@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 use super::Core;
 use super::clock::{self, Know};
 use super::conflict::{Shared, entry_witness, includes, touch};
+use super::outward::Release;
 use super::publish::Observation;
 use super::quiet::Now;
 use super::shadow::{Entry, Key, Path, WORD};
@@ -198,6 +199,7 @@ impl Core {
             let mut inherited = None;
             if reads {
                 inherited = self.strong_read(access, record, rank, lane, place, stroke);
+                self.read_outward(record, lane, place);
             }
             // A failed compare-and-swap is a strong read. One that succeeds and changes nothing looks the same.
             let failed =
@@ -328,11 +330,16 @@ impl Core {
         let (index, warp_index) = (record.block(), record.warp());
         let home = Home::new(index, self.geometry);
         let reach = home.reach(access.scope.unwrap_or(Scope::Cta));
+        let outward = !self.outward.is_empty() && !place.is_shared();
         let Some(warp) = self.block(index).warps.get_mut(usize::from(warp_index)) else { return };
         let mut message = Message::default();
+        let mut release = None;
         let own = access.order.releases().then(|| warp.lane_know(index, warp_index, lane));
         if own.is_some() || warp.sync.is_some() {
             let lane_sync = warp.lane_sync(lane);
+            if outward {
+                release = Release::of(access, lane_sync, own.as_ref());
+            }
             if let Some(know) = own {
                 lane_sync.released_on.retain(|(at, _, _)| *at != place);
                 if lane_sync.released_on.len() >= PLACES {
@@ -351,6 +358,9 @@ impl Core {
             message.join(&inherited);
         }
         let Some(mut write) = self.write(access, record, rank, lane, stroke, message) else { return };
+        if let Some(release) = release {
+            self.outward.released(&write.witness, release);
+        }
         let location = self.locations.entry(place).or_default();
         // Fences before the writes that an RMW observed precede what the RMW writes, too.
         if continues && let Some(previous) = location.observed(record.read(rank)) {
@@ -446,8 +456,9 @@ impl Core {
         let Some(block) = self.blocks.get_mut(entry.block) else { return };
         let shadow = if place.is_shared() { &mut block.shared } else { &mut self.global };
         let view = View { warps: &block.warps, observations: &block.observations };
-        let Self { sites, launches, locations, copies, mbarriers, explained, .. } = self;
-        let shared = Shared { sites, launches, locations, copies, mbarriers, explained };
+        let Self { sites, launches, locations, copies, mbarriers, explained, several_devices, .. } = self;
+        let several_devices = *several_devices;
+        let shared = Shared { sites, launches, locations, copies, mbarriers, explained, several_devices };
         let mut flags = SmallVec::new();
         self.lost += touch(shadow, word, key, &stroke, place, view, shared, &mut self.collector, &mut flags);
         for (writer, write, read) in flags {
@@ -479,8 +490,9 @@ impl Core {
             return;
         }
         let mut shadow = std::mem::take(&mut self.block(place.block).shared);
-        let Self { sites, launches, locations, copies, mbarriers, explained, .. } = self;
-        let shared = Shared { sites, launches, locations, copies, mbarriers, explained };
+        let Self { sites, launches, locations, copies, mbarriers, explained, several_devices, .. } = self;
+        let several_devices = *several_devices;
+        let shared = Shared { sites, launches, locations, copies, mbarriers, explained, several_devices };
         let mut flags = SmallVec::new();
         if let Some(block) = self.blocks.get(entry.block) {
             let view = View { warps: &block.warps, observations: &block.observations };

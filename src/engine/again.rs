@@ -208,6 +208,7 @@ mod tests {
             cluster: clusters.then_some([3, 1, 1]),
             shared: 2048,
             stream,
+            device: 0,
             after: Vec::new(),
             args: Vec::new(),
         };
@@ -216,7 +217,7 @@ mod tests {
         engine.core.collector.anew = anew;
         let mut ticket = 0;
         for index in 0..2 {
-            engine.begin(&LaunchInfo { index, regions: Vec::new() });
+            engine.begin(&LaunchInfo { index, regions: Vec::new(), counter: 0 });
             for step in std::iter::repeat_n(steps, rounds as usize).flatten() {
                 let instruction = INSTRUCTIONS[step.instruction];
                 let mut found =

@@ -225,7 +225,10 @@ impl Collector {
     }
 
     fn group(&mut self, conflict: Conflict, count: u64) {
-        let address = conflict.witnesses[0].address.max(conflict.witnesses[1].address);
+        let [first, second] = conflict.witnesses.map(|witness| witness.address);
+        // The others are at one place, as far as their sizes allow.
+        let address =
+            if matches!(conflict.missing, Missing::ToHost { .. }) { first } else { first.max(second) };
         let group = self.current.entry(key_of(&conflict)).or_insert_with(|| Group {
             conflict: conflict.clone(),
             count: 0,

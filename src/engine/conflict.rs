@@ -28,6 +28,8 @@ pub(super) struct Shared<'s> {
     pub(super) copies: &'s Copies,
     pub(super) mbarriers: &'s Mbarriers,
     pub(super) explained: &'s Explained,
+    /// Launches may be of devices that differ.
+    pub(super) several_devices: bool,
 }
 
 /// Checks an access against a cell and puts it there, if it is to be kept; gives how many entries were lost.
@@ -62,6 +64,7 @@ pub(super) fn touch(
         home: place.block,
         viewer,
         explained: shared.explained,
+        several_devices: shared.several_devices,
     };
     let open = check(cell, &judge, key, entry, word, collector, flags);
     if !stroke.keep {
@@ -149,7 +152,7 @@ impl Viewer<'_> {
 /// Racing reads that look like looking at a flag: the writer, its write, the read.
 pub(super) type Flags = SmallVec<[(Party, Witness, Witness); 1]>;
 
-/// Whether an operation of this scope by `from` includes `to`.
+/// Whether an operation of this scope by `from` includes `to`, on the same device.
 pub(super) fn includes(scope: Scope, from: ThreadId, to: ThreadId, launch: Option<&Launch>) -> bool {
     match scope {
         Scope::Gpu | Scope::Sys => true,
@@ -188,11 +191,14 @@ fn check(
             continue;
         }
         let wide = |scope: Option<Scope>| scope.is_some_and(is_wide);
+        let alike = wide(key.scope) && wide(other.scope) && key.same_bytes(other);
         // Morally strong whoever they are: only lanes of one warp are of interest, for the pre-Volta idiom, and data
-        // behind a flag.
-        let strong = wide(key.scope) && wide(other.scope) && key.same_bytes(other);
+        // behind a flag. Where there are several devices, narrower scopes do for launches of one.
+        let everybody = key.scope == Some(Scope::Sys) && other.scope == Some(Scope::Sys);
+        let strong = alike && (everybody || !judge.several_devices);
         let atomic = key.class == AccessClass::Atomic || other.class == AccessClass::Atomic;
-        if strong && (atomic || group.last_but_one) {
+        let settled = atomic || group.last_but_one;
+        if strong && settled {
             continue;
         }
         // A strong load of what a strong store left is no race, but it may be the data of a publication that went wrong.
@@ -203,7 +209,8 @@ fn check(
         let mut none_before = at < u32::BITS as usize;
         for earlier in &group.entries {
             let same_warp = earlier.same_warp(now);
-            if earlier.mask == 0 || (strong && !same_warp && !published) {
+            let strong = strong || (alike && judge.of_one_device(earlier.launch, now.launch));
+            if earlier.mask == 0 || (strong && (settled || (!same_warp && !published))) {
                 none_before = false;
                 continue;
             }

@@ -18,6 +18,7 @@ use crate::diag::Severity;
 use crate::event::{Geometry, Place};
 use crate::finding::{AccessClass, Kind, Missing, Pending, Relation, Rule, ThreadId, Witness};
 use crate::instrument::SiteId;
+use crate::isa::Scope;
 
 /// What judging needs to know.
 pub(super) struct Judge<'j> {
@@ -32,6 +33,7 @@ pub(super) struct Judge<'j> {
     /// What the later access's thread knows.
     pub(super) viewer: Viewer<'j>,
     pub(super) explained: &'j Explained,
+    pub(super) several_devices: bool,
 }
 
 /// Explanations by pair of sites. Two sites that race in a loop do so for one reason: after `EXPLANATIONS` of them the last
@@ -240,8 +242,18 @@ impl Judge<'_> {
     fn inclusive(&self, facts: &Facts<'_>) -> bool {
         let (a, b) = (facts.earlier(), facts.later());
         let launch = self.launches.get(b.launch as usize);
+        if self.several_devices && !self.of_one_device(a.launch, b.launch) {
+            let all = |scope: Option<Scope>| scope == Some(Scope::Sys);
+            return all(facts.key.scope) && all(facts.now_key.scope);
+        }
         facts.key.scope.is_some_and(|scope| includes(scope, a, b, launch))
             && facts.now_key.scope.is_some_and(|scope| includes(scope, b, a, launch))
+    }
+
+    /// Whether two launches are of one device.
+    pub(super) fn of_one_device(&self, a: u32, b: u32) -> bool {
+        let device = |of: u32| self.launches.get(of as usize).map(|launch| launch.device);
+        a == b || device(a) == device(b)
     }
 
     /// Causality through observation: the earlier access is a write that a thread observed which the later access is

@@ -20,6 +20,7 @@
 //! | `judge` | which rule and severity a race gets |
 //! | `again` | conflicts that get what earlier ones got |
 //! | `publish` | which half of a publication is wanting |
+//! | `outward` | flags for the host whose scope leaves it out |
 //! | `streams` | the order of launches, copies and the host: streams, events, waiting |
 //! | `host` | copies and the like against launches and each other |
 //! | `triage` | launches in which nothing can be found, told quickly |
@@ -73,6 +74,7 @@ mod kept;
 mod marks;
 mod mbarrier;
 mod misuse;
+mod outward;
 mod publish;
 mod quiet;
 mod sequence;
@@ -88,11 +90,11 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::abi::{DecodeError, Record, Unit};
-use crate::backend::{self, LaunchEnd, LaunchInfo, Plan, Region, Sink};
+use crate::backend::{self, LaunchEnd, LaunchInfo, Owner, Plan, Region, Sink};
 use crate::event::{ByBlock, Event, Geometry, Handler, Orderer};
 use crate::finding::{Finding, ThreadId};
 use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
-use crate::isa::{Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, Mbarrier, ProxyFence, Tile};
+use crate::isa::{Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, Mbarrier, ProxyFence, Scope, Tile};
 pub use host::HostAccess;
 use kept::{Held, Kept};
 use sequence::Part;
@@ -140,6 +142,7 @@ struct Launch {
     /// All before this one have ended when it starts, and when any later one does.
     oldest: u32,
     dynamic_shared: u32,
+    device: u32,
 }
 
 impl Launch {
@@ -155,8 +158,13 @@ struct Sites(Vec<Arc<SiteTable>>);
 
 impl Sites {
     fn get(&self, id: SiteId) -> Option<&Site> {
+        self.table(id)?.get(id)
+    }
+
+    /// Those of the module that has this one.
+    fn table(&self, id: SiteId) -> Option<&SiteTable> {
         let at = self.0.partition_point(|table| table.first() <= id.0).checked_sub(1)?;
-        self.0.get(at)?.get(id)
+        self.0.get(at).map(|table| &**table)
     }
 }
 
@@ -180,6 +188,7 @@ impl Engine {
         let mut engine = Self::of(Orderer::new(&sites), true);
         engine.core.add_sites(sites);
         engine.core.launches = launches(plan);
+        engine.core.several_devices = plan.launches.iter().any(|launch| launch.device != 0);
         engine
     }
 
@@ -212,13 +221,19 @@ impl Engine {
 
     /// Adds the launch that runs next, as number `order.index`.
     pub fn add_launch(&mut self, launch: &backend::Launch, order: Ordered) {
-        self.core.add_launch(Geometry::of(launch), launch.shared, order);
+        self.core.several_devices |= launch.device != 0;
+        self.core.add_launch(Geometry::of(launch), launch.shared, launch.device, order);
+    }
+
+    /// Tells of memory that launches may access from now on. What was known of the same addresses is gone.
+    pub fn add_region(&mut self, region: &Region) {
+        self.core.outward.region(region);
     }
 
     /// Takes what an operation of the host, such as a copy, does to memory. `site` stands for its kind.
     pub fn host_operation(&mut self, site: SiteId, accesses: &[HostAccess], order: Ordered) {
         let index = order.index;
-        self.core.add_launch(Geometry::new(1), 0, order);
+        self.core.add_launch(Geometry::new(1), 0, 0, order);
         self.core.begin(index);
         self.core.host_operation(site, accesses);
         self.core.end(false);
@@ -247,9 +262,9 @@ impl Engine {
             && self.core.launches.get(at + 1).is_none_or(|next| next.oldest > index)
     }
 
-    /// Tickets up to this one were drawn by operations that nothing else is told of.
-    fn passed(&mut self, ticket: u64) {
-        self.orderer.passed(ticket);
+    /// Tickets of a counter up to this one were drawn by operations that nothing else is told of.
+    fn passed(&mut self, counter: u32, ticket: u64) {
+        self.orderer.passed(counter, ticket);
     }
 
     /// Takes over what others have kept of all that came so far, `number` times.
@@ -285,8 +300,10 @@ impl Engine {
 
 impl Sink for Engine {
     fn begin(&mut self, info: &LaunchInfo) {
+        info.regions.iter().for_each(|region| self.add_region(region));
         let geometry = self.core.begin(info.index);
         self.orderer.begin(geometry);
+        self.orderer.counted_by(info.counter);
         self.held.clear();
         self.streams = false;
         if !self.reports {
@@ -374,6 +391,10 @@ struct Core {
     lost: u64,
     /// What the host has copied and set.
     host: host::Host,
+    /// Not all launches are for the first device.
+    several_devices: bool,
+    /// What kernels write for the host to see while they run.
+    outward: outward::Outward,
 }
 
 impl Core {
@@ -397,6 +418,8 @@ impl Core {
             explained: judge::Explained::default(),
             lost: 0,
             host: host::Host::default(),
+            several_devices: false,
+            outward: outward::Outward::default(),
         }
     }
 
@@ -418,14 +441,14 @@ impl Core {
         self.sites.0.push(sites);
     }
 
-    fn add_launch(&mut self, geometry: Geometry, dynamic_shared: u32, order: Ordered) {
+    fn add_launch(&mut self, geometry: Geometry, dynamic_shared: u32, device: u32, order: Ordered) {
         let Ordered { index, open, oldest } = order;
         debug_assert_eq!(index as usize, self.launches.len());
         // Only the one that runs is asked what it follows.
         if let Some(before) = self.launches.last_mut() {
             before.open = Vec::new();
         }
-        self.launches.push(Launch { geometry, open, oldest, dynamic_shared });
+        self.launches.push(Launch { geometry, open, oldest, dynamic_shared, device });
     }
 
     fn begin(&mut self, index: u32) -> Geometry {
@@ -442,11 +465,13 @@ impl Core {
             self.global.clear();
         }
         self.host.begin(launch);
+        self.outward.begin();
         self.geometry = launch.map_or(Geometry::new(1), |launch| launch.geometry);
         self.geometry
     }
 
     fn end(&mut self, unseen_order: bool) {
+        self.published_outward();
         self.blocks.clear();
         self.collector.end_launch(unseen_order);
         // Dynamic shared memory is as large as the launch made it.
@@ -474,6 +499,10 @@ impl Core {
         let (index, warp_index, events) = (record.block(), record.warp(), self.events);
         let home = sync::Home::new(index, self.geometry);
         let (reach, wide) = (home.reach(fence.scope), sync::is_wide(fence.scope));
+        if fence.order.releases() && fence.scope == Scope::Sys && !self.outward.is_empty() {
+            let time = self.blocks.get(index).and_then(|block| block.warps.get(usize::from(warp_index)));
+            self.outward.fenced(index, warp_index, time.map_or(0, |warp| warp.time));
+        }
         let block = self.block(index);
         let Some(warp) = block.warps.get_mut(usize::from(warp_index)) else { return };
         let live = warp.live();
@@ -516,6 +545,10 @@ impl Core {
                 let time = warp.time;
                 let lane_sync = warp.lane_sync(lane);
                 lane_sync.release_fence = Some((time, fence.scope));
+                lane_sync.fresh = true;
+                if fence.scope == Scope::Sys {
+                    lane_sync.system = Some(Arc::clone(&know));
+                }
                 lane_sync.release(reach, &know);
             }
             warp.time += 1;
@@ -604,6 +637,7 @@ impl Core {
             base: offset,
             bytes: variable.bytes.unwrap_or(0),
             element: variable.element,
+            owner: Owner::Device,
         });
     }
 }
@@ -624,7 +658,8 @@ fn launches(plan: &Plan) -> Vec<Launch> {
         }
         let open = (0..).zip(open).filter(|(_, open)| *open).map(|(at, _)| at).collect();
         let geometry = Geometry::of(launch);
-        launches.push(Launch { geometry, open, oldest: 0, dynamic_shared: launch.shared });
+        let (dynamic_shared, device) = (launch.shared, launch.device);
+        launches.push(Launch { geometry, open, oldest: 0, dynamic_shared, device });
     }
     let mut oldest = u32::MAX;
     for launch in launches.iter_mut().rev() {

@@ -2,7 +2,7 @@
 //! has waited for.
 //!
 //! Each stream has a clock, which says how many operations of every stream come before what is enqueued next; so has the
-//! host, and an event keeps one. All threads of the host share one clock: how they wait for each other is not seen, and to
+//! host, and an event keeps one. Each context has a legacy default stream of its own. All threads of the host share one clock: how they wait for each other is not seen, and to
 //! take the order of their calls for order may miss races and invents none.
 
 use std::collections::VecDeque;
@@ -12,7 +12,7 @@ use std::collections::VecDeque;
 pub struct StreamId(pub u32);
 
 impl StreamId {
-    /// The legacy default stream, which waits for all blocking streams, as they wait for it.
+    /// The legacy default stream of the first context, which waits for all its blocking streams, as they wait for it.
     pub const LEGACY: Self = Self(0);
 }
 
@@ -43,6 +43,8 @@ struct Line {
     open: VecDeque<u32>,
     blocking: bool,
     in_use: bool,
+    /// The legacy stream of its context.
+    legacy: StreamId,
 }
 
 /// All streams of a process.
@@ -73,9 +75,29 @@ fn known(clock: &Clock, line: usize) -> u32 {
 }
 
 impl Streams {
-    /// A new stream. One that is not blocking does not wait for the legacy default stream.
+    /// A new stream of the first context. One that is not blocking does not wait for the legacy default stream.
     pub fn create(&mut self, blocking: bool) -> StreamId {
-        let fresh = Line { clock: Clock::new(), ended: 0, open: VecDeque::new(), blocking, in_use: true };
+        self.create_in(StreamId::LEGACY, blocking)
+    }
+
+    /// The legacy default stream of another context.
+    pub fn create_legacy(&mut self) -> StreamId {
+        let own = self.create(true);
+        if let Some(line) = self.lines.get_mut(own.0 as usize) {
+            line.legacy = own;
+        }
+        own
+    }
+
+    /// A new stream in the context of another one.
+    pub fn create_beside(&mut self, stream: StreamId, blocking: bool) -> StreamId {
+        let legacy = self.lines.get(stream.0 as usize).map_or(StreamId::LEGACY, |line| line.legacy);
+        self.create_in(legacy, blocking)
+    }
+
+    fn create_in(&mut self, legacy: StreamId, blocking: bool) -> StreamId {
+        let (clock, open) = (Clock::new(), VecDeque::new());
+        let fresh = Line { clock, ended: 0, open, blocking, in_use: true, legacy };
         // A stream that is gone, and of which nothing is left to wait for, hands its place on.
         match self.lines.iter().position(|line| !line.in_use && line.open.is_empty()) {
             Some(at) => {
@@ -93,10 +115,21 @@ impl Streams {
     /// A stream is gone; what it was given still runs.
     pub fn destroy(&mut self, stream: StreamId) {
         if let Some(line) = self.lines.get_mut(stream.0 as usize)
-            && stream != StreamId::LEGACY
+            && stream != line.legacy
         {
             line.in_use = false;
         }
+    }
+
+    /// A context is gone; what its streams were given still runs.
+    pub fn end_context(&mut self, legacy: StreamId) {
+        let lines = self.lines.iter_mut().filter(|line| line.legacy == legacy);
+        lines.for_each(|line| line.in_use = false);
+    }
+
+    /// Whether this is the legacy default stream of a context.
+    pub fn is_legacy(&self, stream: StreamId) -> bool {
+        self.lines.get(stream.0 as usize).is_some_and(|line| line.legacy == stream)
     }
 
     /// What comes before the next operation of a stream.
@@ -104,10 +137,11 @@ impl Streams {
         let Some(line) = self.lines.get(stream.0 as usize) else { return self.host.clone() };
         let mut clock = line.clock.clone();
         join(&mut clock, &self.host);
-        if stream == StreamId::LEGACY {
-            self.lines.iter().filter(|line| line.blocking).for_each(|line| join(&mut clock, &line.clock));
+        if stream == line.legacy {
+            let beside = self.lines.iter().filter(|other| other.blocking && other.legacy == stream);
+            beside.for_each(|line| join(&mut clock, &line.clock));
         } else if line.blocking
-            && let Some(legacy) = self.lines.first()
+            && let Some(legacy) = self.lines.get(line.legacy.0 as usize)
         {
             join(&mut clock, &legacy.clock);
         }
@@ -172,11 +206,31 @@ impl Streams {
         self.host_waits(&self.record(stream));
     }
 
+    /// The host has waited for all of the context of this stream.
+    pub fn synchronize_context(&mut self, of: StreamId) {
+        let mut all = Clock::new();
+        let legacy = self.lines.get(of.0 as usize).map(|line| line.legacy);
+        let lines = self.lines.iter().filter(|line| Some(line.legacy) == legacy);
+        lines.for_each(|line| join(&mut all, &line.clock));
+        self.host_waits(&Moment(all));
+    }
+
     /// The host has waited for everything.
     pub fn synchronize_all(&mut self) {
+        let all = self.all();
+        self.host_waits(&all);
+    }
+
+    /// All that was given to any stream.
+    pub fn all(&self) -> Moment {
         let mut all = Clock::new();
         self.lines.iter().for_each(|line| join(&mut all, &line.clock));
-        self.host_waits(&Moment(all));
+        Moment(all)
+    }
+
+    /// What any stream is given next comes after this.
+    pub fn all_wait(&mut self, event: &Moment) {
+        self.lines.iter_mut().for_each(|line| join(&mut line.clock, &event.0));
     }
 }
 
@@ -216,6 +270,27 @@ mod tests {
         assert_eq!(open(&mut streams, StreamId::LEGACY), [1]);
         assert_eq!(open(&mut streams, blocking), [1]);
         assert_eq!(open(&mut streams, free), [0, 2, 3]);
+    }
+
+    #[test]
+    fn each_context_has_its_legacy_stream() {
+        let mut streams = Streams::default();
+        let (own, other) = (streams.create(true), streams.create_legacy());
+        let beside = streams.create_beside(other, true);
+        assert_eq!(open(&mut streams, own), [0u32; 0]);
+        assert_eq!(open(&mut streams, other), [0]);
+        assert_eq!(open(&mut streams, beside), [0]);
+        assert_eq!(open(&mut streams, StreamId::LEGACY), [1, 2]);
+        streams.synchronize_context(beside);
+        assert_eq!(open(&mut streams, other), [0, 3]);
+        let all = streams.all();
+        streams.wait(other, &all);
+        assert_eq!(open(&mut streams, other), [0u32; 0]);
+        streams.all_wait(&streams.record(other));
+        assert_eq!(open(&mut streams, own), [0u32; 0]);
+        // It stays as long as its context, and what is destroyed is another's.
+        streams.destroy(other);
+        assert_ne!(streams.create(false), other);
     }
 
     #[test]

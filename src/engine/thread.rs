@@ -121,6 +121,10 @@ pub(super) struct LaneSync {
     pub(super) acquire_fence: Option<(u64, Scope)>,
     /// The last release-capable fence: when and its scope.
     pub(super) release_fence: Option<(Time, Scope)>,
+    /// No strong access came since then.
+    pub(super) fresh: bool,
+    /// At the last release-capable fence of scope `.sys`.
+    pub(super) system: Option<Arc<Know>>,
 }
 
 /// Fences by how far they reach.

@@ -136,6 +136,7 @@ mod tests {
             cluster: Some([2, 1, 1]),
             shared: 0,
             stream: 0,
+            device: 0,
             after: Vec::new(),
             args: Vec::new(),
         };

@@ -83,6 +83,9 @@ impl Told<'_, '_> {
             Rule::R004 if matches!(self.finding.missing, Missing::Publication { .. }) => {
                 format!("scope too narrow: the publication of {on} leaves the other thread out")
             }
+            Rule::R004 if matches!(self.finding.missing, Missing::ToHost { .. }) => {
+                format!("scope too narrow: the publication of {on} to the host leaves host threads out")
+            }
             Rule::R004 => format!("scope too narrow: these accesses to {on} leave each other's threads out"),
             Rule::R005 => match &self.finding.missing {
                 Missing::Publication { lock: true, .. } => {
@@ -161,6 +164,7 @@ impl Told<'_, '_> {
             Missing::Publication { side, writer, reader, flag_write, flag_read, lock } => {
                 self.publication(*side, *writer, *reader, [flag_write, flag_read], *lock)
             }
+            Missing::ToHost { store } => self.to_host(*store),
             Missing::Asynchronous(pending) => self.pending(*pending),
             Missing::BlockEnd => format!(
                 "{} may end, and its shared memory with it, before (1): no cluster barrier lies between",
@@ -198,6 +202,7 @@ impl Told<'_, '_> {
     /// The accesses whose scope leaves out the other thread, by index.
     fn narrow_ones(&self) -> Vec<(usize, Scope)> {
         let leaves_out = |scope: Scope| match self.finding.relation {
+            Relation::Launch if self.of_two_devices() => scope < Scope::Sys,
             Relation::Launch | Relation::Grid => scope < Scope::Gpu,
             Relation::Host => scope < Scope::Sys,
             Relation::Cluster => scope < Scope::Cluster,
@@ -208,6 +213,12 @@ impl Told<'_, '_> {
         witnesses.filter_map(|(index, witness)| Some((index, scope(witness)?))).collect()
     }
 
+    /// Whether the witnesses are threads of two devices.
+    fn of_two_devices(&self) -> bool {
+        let device = |witness: Option<&Witness>| Some(self.context.launch(witness?.thread)?.device);
+        device(self.first()) != device(self.last())
+    }
+
     /// Which access's scope leaves out the other thread.
     fn narrow(&self) -> String {
         let sentences: Vec<_> = self
@@ -216,7 +227,11 @@ impl Told<'_, '_> {
             .filter_map(|(index, scope)| {
                 let witness = self.finding.witnesses.get(index)?;
                 let other = self.finding.witnesses.iter().rev().nth(index);
-                let (op, other) = (self.op(witness), self.block(other));
+                let of = match other.and_then(|other| self.context.launch(other.thread)) {
+                    Some(launch) if self.of_two_devices() => format!(" of device {}", launch.device),
+                    _ => String::new(),
+                };
+                let (op, other) = (self.op(witness), self.block(other) + &of);
                 Some(format!("({}) {op} has scope `{}`, which leaves {other} out", index + 1, scope.name()))
             })
             .collect();
@@ -312,6 +327,22 @@ impl Told<'_, '_> {
         }
     }
 
+    /// Why a flag does not reach the host.
+    fn to_host(&self, store: bool) -> String {
+        let Some(flag) = self.last() else {
+            return "the flag has a scope that leaves host threads out".into();
+        };
+        let op = self.op(flag);
+        let name = match self.context.object(flag, flag.address) {
+            object if object.name.ends_with(" memory") => "the flag".to_owned(),
+            object => format!("the flag `{}`", object.name),
+        };
+        let what = if store { "(2)," } else { "the fence before (2)," };
+        format!(
+            "no thread of the launch reads {name}, so it is for a host thread that looks while the kernel runs; {what} {op}, has a scope that leaves it out"
+        )
+    }
+
     fn order(&self, witness: &Witness) -> Option<Order> {
         Some(self.context.site(witness)?.access()?.order)
     }
@@ -336,7 +367,13 @@ impl Told<'_, '_> {
             let Some(witness) = witness else { return "another launch".to_owned() };
             let stream = self.context.launch(witness.thread).map_or(0, |launch| launch.stream);
             let what = if witness.is_host() { "operation" } else { "launch" };
-            format!("{what} #{} in stream {stream}", witness.thread.launch)
+            let of = match self.context.launch(witness.thread) {
+                Some(launch) if self.of_two_devices() && !witness.is_host() => {
+                    format!(" of device {}", launch.device)
+                }
+                _ => String::new(),
+            };
+            format!("{what} #{} in stream {stream}{of}", witness.thread.launch)
         };
         let (first, last) = (name(self.first()), name(self.last()));
         match self.finding.relation {
@@ -355,6 +392,7 @@ impl Told<'_, '_> {
         match self.finding.relation {
             Relation::Thread | Relation::Warp | Relation::Block => Scope::Cta,
             Relation::Cluster => Scope::Cluster,
+            Relation::Launch if self.of_two_devices() => Scope::Sys,
             Relation::Grid | Relation::Launch => Scope::Gpu,
             Relation::Host => Scope::Sys,
         }
@@ -433,6 +471,10 @@ impl Told<'_, '_> {
                 let plain = [writer, reader].contains(&Some(Instead::Plain));
                 publish(*side, &flag, plain, scope)
             }
+            Missing::ToHost { store: true } => {
+                "make (2) a store of system scope, as by `cuda::atomic_ref` with `cuda::thread_scope_system`, with a release of that scope before it: `__threadfence_system()`".into()
+            }
+            Missing::ToHost { store: false } => "put `__threadfence_system()` between (1) and (2), where the fence is".into(),
             Missing::Asynchronous(pending) => self.pending_help(*pending),
             Missing::BlockEnd => {
                 "put a cluster barrier behind the last access to another block's shared memory, in all blocks of the cluster"
@@ -485,7 +527,8 @@ impl Told<'_, '_> {
         let same_block = a.thread.block == b.thread.block && a.thread.launch == b.thread.launch;
         let accesses =
             [a, b].iter().all(|w| self.context.site(w).is_some_and(|site| site.access().is_some()));
-        if !same_block || !accesses || self.finding.witnesses.len() < 2 {
+        let ordered = matches!(self.finding.missing, Missing::ToHost { .. });
+        if !same_block || !accesses || ordered || self.finding.witnesses.len() < 2 {
             return None;
         }
         Some(if a.interval == b.interval {

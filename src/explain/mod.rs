@@ -20,7 +20,7 @@ use std::fmt::Write;
 use crate::abi::Tagged;
 use crate::backend::{Launch, Plan, Program, Region};
 use crate::diag::{Diagnostic, Place, Severity};
-use crate::finding::{AccessClass, Finding, Kind, Relation, Rule, ThreadId, Witness};
+use crate::finding::{AccessClass, Finding, Kind, Missing, Relation, Rule, ThreadId, Witness};
 use crate::instrument::{Site, SiteId, SiteKind};
 use crate::isa::{Marking, MbarrierOp, Order, Scope};
 use crate::span::SourceFile;
@@ -377,8 +377,14 @@ pub fn explain(finding: &Finding, context: &Context<'_>) -> Explained {
     let last = finding.witnesses.last();
     // S rules are about instructions; only accesses have an address.
     let is_access = |w: &&Witness| w.is_host() || context.site(w).is_some_and(touches);
-    let touched = finding.witnesses.iter().rev().find(is_access);
+    // A publication is of its data.
+    let to_host = matches!(finding.missing, Missing::ToHost { .. });
+    let touched =
+        if to_host { finding.witnesses.first() } else { finding.witnesses.iter().rev().find(is_access) };
     let address = touched.map(|last| {
+        if to_host {
+            return last.address;
+        }
         // The overlap of two accesses begins where the later one does.
         let same_space = |w: &&Witness| Tagged(w.address).is_shared() == Tagged(last.address).is_shared();
         finding.witnesses.iter().filter(same_space).map(|w| w.address).max().unwrap_or(last.address)

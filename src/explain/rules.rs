@@ -71,14 +71,17 @@ const TEXTS: [RuleText; 18] = [
     },
     RuleText {
         rule: Rule::R004,
-        severity: "error",
+        severity: "error (warning when it is the host that is left out)",
         title: "scope too narrow",
         what: "Both accesses are strong (atomic, volatile, relaxed, release or acquire) or fenced, but the scope of \
-               one leaves the other thread out.",
+               one leaves the other thread out. Or a kernel publishes data to the host while it runs: both lie in memory that \
+               the host reaches (pinned, mapped or managed), a flag is stored behind a release of narrower scope than `.sys`, and \
+               no thread of the device reads that flag.",
         why: "Atomicity and order hold only among the threads of the scope. `atom.cta` is atomic for the own block; \
               towards another block it is like a plain access, and updates get lost.",
         example: "atomicAdd_block(&total, x);           // total is shared by all blocks",
-        fix: "Use a scope that holds both threads: `.cluster`, `.gpu` (`atomicAdd`, `__threadfence()`) or `.sys`.",
+        fix: "Use a scope that holds both threads: `.cluster`, `.gpu` (`atomicAdd`, `__threadfence()`) or `.sys` \
+              (`atomicAdd_system`, `__threadfence_system()`).",
     },
     RuleText {
         rule: Rule::R005,

@@ -335,7 +335,7 @@ fn wanting(finding: &Finding) -> &'static str {
             "no cluster barrier"
         }
         Missing::BlockEnd => "no cluster barrier",
-        Missing::AccessScope => "scope too narrow",
+        Missing::AccessScope | Missing::ToHost { .. } => "scope too narrow",
         Missing::StreamOrder => "no event",
         Missing::Size => "unordered, of different size",
         Missing::Barrier { .. } => "they do not meet",

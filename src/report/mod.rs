@@ -69,6 +69,8 @@ pub struct LaunchFacts {
     pub grid: [u32; 3],
     /// Threads of a block.
     pub block: [u32; 3],
+    /// The device that it was for.
+    pub device: u32,
     /// Stream.
     pub stream: u32,
     /// What ran it.

@@ -6,6 +6,8 @@ mod schema;
 
 use serde::{Deserialize, Serialize};
 
+use crate::backend::plan::is_zero;
+
 pub(super) const SCHEMA: &str = "ptxrace-report/1";
 
 #[derive(Serialize, Deserialize)]
@@ -37,6 +39,9 @@ pub(super) struct Launch {
     pub(super) kernel: String,
     pub(super) grid: [u32; 3],
     pub(super) block: [u32; 3],
+    /// Left out for the first.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) device: u32,
     pub(super) stream: u32,
     #[cfg_attr(test, schemars(schema_with = "schema::backend"))]
     pub(super) backend: String,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::exec::Ending;
 use super::schedules::{All, Job, Schedules};
 use super::{Parts, Policy, exec, hints, tell};
-use crate::backend::{Backend, Buffer, ElementType, Plan, Program, RunOptions};
+use crate::backend::{Backend, Buffer, ElementType, Owner, Plan, Program, RunOptions};
 use crate::diag::Diagnostic;
 use crate::explain::Sources;
 use crate::instrument::SiteTable;
@@ -146,6 +146,7 @@ fn plan(head: &Head) -> Plan {
         ty: ElementType::U8,
         contents: Vec::new(),
         unwritten: false,
+        owner: Owner::Device,
     };
     Plan { buffers: head.buffers.iter().map(buffer).collect(), launches: head.launches.clone() }
 }

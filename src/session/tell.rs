@@ -68,6 +68,7 @@ fn launches(plan: &Plan, all: &All, backend: &'static str) -> Vec<LaunchFacts> {
             kernel: launch.kernel.clone(),
             grid: launch.grid,
             block: launch.block,
+            device: launch.device,
             stream: launch.stream,
             backend,
             records,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::*;
 use crate::abi::{TAG_SHARED, Unit};
-use crate::backend::{LaunchEnd, LaunchInfo, Outcome, RunOptions, Stop};
+use crate::backend::{LaunchEnd, LaunchInfo, Outcome, Owner, RunOptions, Stop};
 use crate::diag::Severity;
 use crate::finding::{AccessClass, Instead, Kind, Missing, Relation, Rule, Side, Spot, ThreadId, Witness};
 use crate::instrument::SiteId;
@@ -86,10 +86,10 @@ impl Backend for FakeBackend {
         sink: &mut dyn Sink,
     ) -> Result<Outcome, BackendError> {
         let regions = vec![
-            Region { name: "in".into(), base: 0x1000, bytes: 256, element: 4 },
-            Region { name: "out".into(), base: 0x2000, bytes: 256, element: 4 },
+            Region { name: "in".into(), base: 0x1000, bytes: 256, element: 4, owner: Owner::Device },
+            Region { name: "out".into(), base: 0x2000, bytes: 256, element: 4, owner: Owner::Device },
         ];
-        sink.begin(&LaunchInfo { index: 0, regions });
+        sink.begin(&LaunchInfo { index: 0, regions, counter: 0 });
         // The seed travels to the detector as a record of its own kind.
         sink.records(&[Unit { lo: options.seed, hi: 0 }]);
         sink.end(&self.end);
@@ -110,7 +110,13 @@ impl Sink for FakeDetector {
 
 impl Detector for FakeDetector {
     fn finish(self: Box<Self>) -> Observed {
-        let tile = Region { name: "_ZZ7reversePKiPiE4tile".into(), base: TAG_SHARED, bytes: 256, element: 4 };
+        let tile = Region {
+            name: "_ZZ7reversePKiPiE4tile".into(),
+            base: TAG_SHARED,
+            bytes: 256,
+            element: 4,
+            owner: Owner::Device,
+        };
         let findings = self.findings.map_or_else(Vec::new, |findings| findings(self.seed));
         Observed { findings, shared: vec![vec![tile]], degraded: Vec::new() }
     }

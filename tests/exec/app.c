@@ -50,7 +50,7 @@ int cuArrayCreate_v2(Handle *, const void *);
 
 enum { N = 256, NON_BLOCKING = 1 };
 
-static Handle context, module, fill, add, reverse, count;
+static Handle context, module, fill, add, reverse, count, announce;
 static Device a, b;
 static Handle first, second;
 static int pinned_bytes = N * 4;
@@ -138,6 +138,19 @@ static void before(void) {
     CHECK(cuMemsetD32Async(b, 7, N, first));
     run_add(a, b, second);
     CHECK(cuCtxSynchronize());
+}
+
+// A kernel writes a result and a flag to pinned memory, for a host that might look meanwhile.
+static void to_host(const char *kernel) {
+    unsigned *result, *flag;
+    CHECK(cuMemHostAlloc((void **)&result, 4, 0));
+    CHECK(cuMemHostAlloc((void **)&flag, 4, 0));
+    CHECK(cuModuleGetFunction(&announce, module, kernel));
+    void *arguments[] = {&result, &flag};
+    run(announce, 1, 1, first, arguments);
+    CHECK(cuStreamSynchronize(first));
+    if (*result != 1 || *flag != 1)
+        exit(91);
 }
 
 // Correct in every way, with results that are checked.
@@ -238,6 +251,10 @@ int main(int count_of_arguments, char **arguments) {
         copy(0);
     } else if (strcmp(what, "copy-waits") == 0) {
         copy(1);
+    } else if (strcmp(what, "to-host") == 0) {
+        to_host("announce");
+    } else if (strcmp(what, "to-host-system") == 0) {
+        to_host("announce_system");
     } else if (strcmp(what, "before") == 0) {
         before();
     } else if (strcmp(what, "missing") == 0) {

@@ -12,7 +12,7 @@ use super::memory::{Kind, Memory};
 use super::record::Recorder;
 use super::weak::Weak;
 use super::{begins, parameters};
-use crate::backend::{BackendError, Launch, LaunchInfo, MemoryOrder, Region, RunOptions, Sink, Stop};
+use crate::backend::{BackendError, Launch, LaunchInfo, MemoryOrder, Owner, Region, RunOptions, Sink, Stop};
 use crate::instrument::SiteTable;
 use crate::ptx::ast::Module;
 use crate::span::SourceFile;
@@ -119,7 +119,7 @@ impl Device {
         let variables = layout.bases().into_iter().filter_map(|base| {
             let allocation = self.memory.at(base)?;
             let (name, bytes) = (allocation.name.clone(), allocation.data.len() as u64);
-            Some(Region { name, base, bytes, element: allocation.element })
+            Some(Region { name, base, bytes, element: allocation.element, owner: Owner::Device })
         });
         Loaded { sites, variables: variables.collect(), layout }
     }
@@ -169,7 +169,7 @@ impl Device {
         };
         let mut recorder = Recorder::new(sink);
         // Whoever launches step by step knows what there is.
-        recorder.begin(&LaunchInfo { index, regions: Vec::new() });
+        recorder.begin(&LaunchInfo { index, regions: Vec::new(), counter: 0 });
         let mut machine = Machine::new(setup, &mut self.memory, recorder);
         let stop = machine.run();
         machine.finish();
@@ -219,6 +219,7 @@ mod tests {
             cluster: None,
             shared: 0,
             stream: 0,
+            device: 0,
             after: Vec::new(),
             args: vec![Arg::Value(pointer.to_le_bytes().to_vec())],
         }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::written::Written;
-use crate::backend::{FaultKind, Region};
+use crate::backend::{FaultKind, Owner, Region};
 
 /// First address of global memory.
 pub(super) const GLOBAL_BASE: u64 = 0x7000_0000_0000;
@@ -252,6 +252,7 @@ impl Memory {
                 base: a.base,
                 bytes: a.data.len() as u64,
                 element: a.element,
+                owner: Owner::Device,
             })
             .collect()
     }

@@ -39,7 +39,10 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 
-use super::{Arg, Backend, BackendError, LaunchInfo, MemoryOrder, Outcome, Plan, Program, RunOptions, Sink};
+use super::{
+    Arg, Backend, BackendError, LaunchInfo, MemoryOrder, Outcome, Owner, Plan, Program, Region, RunOptions,
+    Sink,
+};
 use crate::abi::control::CONTROL_SYMBOL;
 use crate::instrument::{self, CallMode, SiteTable};
 use crate::ptx::ast::Module;
@@ -232,7 +235,7 @@ fn launch_all(
             schedule: schedule.as_mut().map(|schedule| &mut **schedule as &mut dyn Schedule),
         };
         let mut recorder = Recorder::new(sink);
-        recorder.begin(&LaunchInfo { index, regions: memory.regions() });
+        recorder.begin(&LaunchInfo { index, regions: regions(plan, buffers, memory), counter: 0 });
         let mut machine = Machine::new(setup, memory, recorder);
         stop = if machine.is_chosen() { machine.run_chosen() } else { machine.run() };
         executed += machine.finish();
@@ -241,6 +244,19 @@ fn launch_all(
         }
     }
     Ok(Outcome { buffers: contents(buffers, memory), stop, executed, ..Outcome::default() })
+}
+
+/// What lies in memory, and whose the plan's buffers are.
+fn regions(plan: &Plan, buffers: &[u64], memory: &Memory) -> Vec<Region> {
+    let mut regions = memory.regions();
+    for (buffer, base) in plan.buffers.iter().zip(buffers).filter(|(buffer, _)| buffer.owner != Owner::Device)
+    {
+        regions
+            .iter_mut()
+            .filter(|region| region.base == *base)
+            .for_each(|region| region.owner = buffer.owner);
+    }
+    regions
 }
 
 /// Allocates the plan's buffers and tells their bases.

@@ -15,7 +15,7 @@ pub use self::reach::unlogged;
 pub use self::ring::{Damaged, RingSizes, Taken, take};
 use self::ring::{Rings, RoundError};
 use super::{
-    Arg, Backend, BackendError, Fault, FaultKind, Launch, LaunchEnd, LaunchInfo, Outcome, Phase, Plan,
+    Arg, Backend, BackendError, Fault, FaultKind, Launch, LaunchEnd, LaunchInfo, Outcome, Owner, Phase, Plan,
     Program, Region, RunOptions, Sink, Stop,
 };
 use crate::abi::control::CONTROL_SYMBOL;
@@ -189,6 +189,7 @@ fn regions(
             base: memory.address(),
             bytes: buffer.contents.len() as u64,
             element: buffer.ty.bytes() as u64,
+            owner: buffer.owner,
         })
         .collect();
     for variable in program.module.variables().filter(|variable| variable.space == VarSpace::Global) {
@@ -200,6 +201,7 @@ fn regions(
                 base,
                 bytes: bytes as u64,
                 element: variable.element_bytes().max(1),
+                owner: Owner::Device,
             });
         }
     }
@@ -274,7 +276,7 @@ impl Run<'_> {
         let arguments = self.arguments(launch)?;
         let shape =
             Shape { grid: launch.grid, block: launch.block, cluster: launch.cluster, shared: launch.shared };
-        sink.begin(&LaunchInfo { index, regions: self.regions.clone() });
+        sink.begin(&LaunchInfo { index, regions: self.regions.clone(), counter: 0 });
         let mut end = LaunchEnd { unlogged, ..LaunchEnd::default() };
         let result = kernel
             .launch(&self.stream, shape, &arguments)

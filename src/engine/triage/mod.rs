@@ -126,6 +126,8 @@ pub struct Triage {
     launches: Vec<Option<Launch>>,
     /// The launch at hand, while there is no doubt.
     current: Option<Launch>,
+    /// Where its tickets come from.
+    counter: u32,
     workers: Vec<Worker>,
     threads: usize,
     /// How much has come of the launch at hand: bytes, and how often some.
@@ -150,6 +152,7 @@ impl Triage {
             engine,
             roles,
             current: None,
+            counter: 0,
             threads: rayon::current_num_threads().min(MOST_THREADS),
             bytes: 0,
             number: 0,
@@ -234,7 +237,7 @@ impl Triage {
 impl Sink for Triage {
     fn begin(&mut self, info: &LaunchInfo) {
         self.engine.begin(info);
-        (self.bytes, self.number) = (0, 0);
+        (self.bytes, self.number, self.counter) = (0, 0, info.counter);
         self.current = self.launches.get(info.index as usize).copied().flatten();
         if let Some(launch) = self.current {
             self.workers.iter_mut().for_each(|worker| worker.begin(launch.geometry));
@@ -278,7 +281,7 @@ impl Sink for Triage {
                     self.engine.records(worker.checker.variables());
                 }
                 let tickets = self.workers.iter().map(|worker| worker.checker.ticket());
-                self.engine.passed(tickets.max().unwrap_or(0));
+                self.engine.passed(self.counter, tickets.max().unwrap_or(0));
             } else {
                 self.doubt();
             }

@@ -91,6 +91,11 @@ impl OpenTriage {
         self.engine.add_module(sites);
     }
 
+    /// See `Engine::add_region`.
+    pub fn add_region(&mut self, region: &Region) {
+        self.engine.add_region(region);
+    }
+
     /// See `Engine::add_launch`.
     pub fn add_launch(&mut self, launch: &backend::Launch, order: Ordered) {
         self.arrive(&order);
@@ -130,7 +135,7 @@ impl OpenTriage {
             && let Some(past) = self.past.pop_front()
         {
             self.past_bytes -= past.bytes();
-            self.engine.passed(past.ticket);
+            self.engine.passed(past.info.counter, past.ticket);
         }
         if self.past.iter().any(|past| order.open.binary_search(&past.info.index).is_ok()) {
             self.catch_up();

@@ -23,7 +23,7 @@ mod tests;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use self::pool::{Candidate, Hints, PoolKey, WarpKey, Watermark};
 use self::queue::{
@@ -113,6 +113,9 @@ pub struct Orderer {
     /// Operations of the pool that change nothing.
     readers: usize,
     watermark: Watermark,
+    /// The counter of the launch's tickets, and how far those of others have come.
+    counter: u32,
+    others: FxHashMap<u32, Watermark>,
     values: Values,
     mbarriers: Mbarriers,
     clusters: FxHashMap<u32, ClusterBarrier>,
@@ -144,7 +147,9 @@ impl Orderer {
             blocks: ByBlock::default(),
             pool: BTreeMap::new(),
             readers: 0,
-            watermark: Watermark { next: 1, ahead: FxHashSet::default() },
+            watermark: Watermark::default(),
+            counter: 0,
+            others: FxHashMap::default(),
             values: Values::default(),
             mbarriers: Mbarriers::default(),
             clusters: FxHashMap::default(),
@@ -180,9 +185,22 @@ impl Orderer {
         self.stalled = false;
     }
 
-    /// Tickets up to this one were drawn, and their operations are not replayed.
-    pub fn passed(&mut self, ticket: u64) {
-        self.watermark.pass(ticket);
+    /// The tickets of the launch that begins are drawn from this counter.
+    pub fn counted_by(&mut self, counter: u32) {
+        if counter != self.counter {
+            let next = self.others.remove(&counter).unwrap_or_default();
+            self.others.insert(self.counter, std::mem::replace(&mut self.watermark, next));
+            self.counter = counter;
+        }
+    }
+
+    /// Tickets of a counter up to this one were drawn, and their operations are not replayed.
+    pub fn passed(&mut self, counter: u32, ticket: u64) {
+        if counter == self.counter {
+            self.watermark.pass(ticket);
+        } else {
+            self.others.entry(counter).or_default().pass(ticket);
+        }
     }
 
     /// Operations that had to be forced, over all launches.

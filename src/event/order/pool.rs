@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::queue::{lanes_of, retire};
 use super::{Orderer, Role};
+use crate::abi::control::FIRST_TICKET;
 use crate::abi::{Record, decode};
 use crate::event::{Handler, Place};
 use crate::isa::{Access, AccessKind, MbarrierOp};
@@ -81,6 +82,12 @@ pub(super) struct WarpKey {
 pub(super) struct Watermark {
     pub(super) next: u64,
     pub(super) ahead: FxHashSet<u64>,
+}
+
+impl Default for Watermark {
+    fn default() -> Self {
+        Self { next: FIRST_TICKET, ahead: FxHashSet::default() }
+    }
 }
 
 impl Watermark {

@@ -183,7 +183,7 @@ fn launches(report: &Report) -> Markup {
                                     td { code { (Shown(&demangle(&launch.kernel).full)) } }
                                     td { (size(launch.grid)) }
                                     td { (size(launch.block)) }
-                                    td { (launch.stream) }
+                                    td { (launch.stream) @if launch.device != 0 { " of device " (launch.device) } }
                                     td { (launch.backend) }
                                     td { (launch.records) }
                                     td { (launch.dropped) }

@@ -69,6 +69,8 @@ pub enum Line {
         block: [u32; 3],
         /// Blocks of a cluster, if given.
         cluster: Option<[u32; 3]>,
+        /// Its device.
+        device: u32,
         /// Its stream.
         stream: u32,
         /// What it does is checked.

@@ -174,7 +174,7 @@ pub(super) struct Process {
 }
 
 fn launch(kernel: String, grid: [u32; 3], block: [u32; 3], cluster: Option<[u32; 3]>, stream: u32) -> Launch {
-    Launch { kernel, grid, block, cluster, shared: 0, stream, after: Vec::new(), args: Vec::new() }
+    Launch { kernel, grid, block, cluster, shared: 0, device: 0, stream, after: Vec::new(), args: Vec::new() }
 }
 
 impl Process {
@@ -217,8 +217,8 @@ impl Process {
             // It comes with its text.
             Line::Module { .. } => {}
             Line::Region(region) => self.regions.push(region),
-            Line::Launch { module, kernel, grid, block, cluster, stream, checked, test, .. } => {
-                let launch = launch(kernel, grid, block, cluster, stream);
+            Line::Launch { module, kernel, grid, block, cluster, device, stream, checked, test, .. } => {
+                let launch = Launch { device, ..launch(kernel, grid, block, cluster, stream) };
                 self.operations.push(Operation {
                     module: Some(module),
                     checked,
@@ -343,6 +343,7 @@ impl Merged {
                 kernel: launch.kernel.clone(),
                 grid: launch.grid,
                 block: launch.block,
+                device: launch.device,
                 stream: launch.stream,
                 backend,
                 records,

@@ -33,6 +33,9 @@ use log::{Line, Writer};
 /// The environment variable that holds `Settings` as JSON.
 pub const VARIABLE: &str = "PTXRACE_EXEC";
 
+/// The environment variable that says how many devices the emulator offers to a program; without it, one.
+pub const DEVICES: &str = "PTXRACE_EMU_DEVICES";
+
 /// What runs the program's kernels.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Runner {

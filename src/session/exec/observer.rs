@@ -68,6 +68,9 @@ impl<L: Lines> Observer<L> {
     /// A line of the log that tells of no operation.
     pub fn say(&mut self, line: &Line) {
         self.keep(|_| Event::Line(Cow::Borrowed(line)));
+        if let Line::Region(region) = line {
+            self.engine.add_region(region);
+        }
         self.lines.push(line);
     }
 
@@ -128,6 +131,7 @@ impl<L: Lines> Observer<L> {
             grid: launch.grid,
             block: launch.block,
             cluster: launch.cluster,
+            device: launch.device,
             stream: launch.stream,
             checked,
             test,

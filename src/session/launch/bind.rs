@@ -7,7 +7,7 @@ use super::infer::{self, Guess};
 use super::spec::{self, Init, Spec, SpecError, SpecKind};
 use super::values::{self, is_float, type_name};
 use super::{Draft, Resolved, Selected, SpecText};
-use crate::backend::{Arg, Buffer, ElementType, Launch, Plan};
+use crate::backend::{Arg, Buffer, ElementType, Launch, Owner, Plan};
 use crate::diag::Diagnostic;
 use crate::diag::nearest;
 use crate::explain::names::demangle;
@@ -113,15 +113,23 @@ impl Binder {
         defined.extend(others.iter().map(|(text, spec)| (*text, spec, None)));
         for aliases in [false, true] {
             for (text, spec, param) in &defined {
-                let Some(Spec { name, kind: SpecKind::Buffer { ty, count, init } }) = spec else { continue };
+                let Some(Spec { name, kind: SpecKind::Buffer { ty, count, owner, init } }) = spec else {
+                    continue;
+                };
                 if matches!(init, Init::Alias(_)) == aliases && !by_value(*param, *ty, *count) {
-                    self.define(text, name, *ty, *count, init);
+                    self.define(text, name, (*ty, *count, *owner), init);
                 }
             }
         }
     }
 
-    fn define(&mut self, text: &SpecText, name: &str, ty: ElementType, count: u64, init: &Init) {
+    fn define(
+        &mut self,
+        text: &SpecText,
+        name: &str,
+        (ty, count, owner): (ElementType, u64, Owner),
+        init: &Init,
+    ) {
         let whole = 0..text.text.value.len();
         let fail = |message: String, help: String| SpecError { at: whole.clone(), message, help };
         if self.names.contains_key(name) {
@@ -137,7 +145,7 @@ impl Binder {
             _ => contents(text, ty, count, init).map_err(|(message, help)| fail(message, help)).map(
                 |contents| {
                     let unwritten = *init == Init::Uninit;
-                    self.plan.buffers.push(Buffer { name: name.into(), ty, contents, unwritten });
+                    self.plan.buffers.push(Buffer { name: name.into(), ty, contents, unwritten, owner });
                     self.plan.buffers.len() - 1
                 },
             ),
@@ -221,6 +229,7 @@ impl Binder {
             block: block.value,
             cluster: cluster.map(|c| c.value),
             shared: draft.shared.as_ref().map(|shared| shared.value).or(assumed).unwrap_or(0),
+            device: draft.device,
             stream: draft.stream,
             after: Vec::new(),
             args: Vec::new(),
@@ -318,7 +327,7 @@ impl Binder {
                 };
                 Err((message, help))
             }
-            SpecKind::Buffer { ty, count, init } if by_value(Some(param), *ty, *count) => {
+            SpecKind::Buffer { ty, count, init, .. } if by_value(Some(param), *ty, *count) => {
                 contents(text, *ty, *count, init).map(Arg::Value)
             }
             SpecKind::Buffer { .. } | SpecKind::Again => {
@@ -359,7 +368,13 @@ impl Binder {
                 Guess::Pointer { ty, width } => {
                     let count = elements * u64::from(width) / ty.bytes() as u64;
                     let contents = vec![0; usize::try_from(elements * u64::from(width)).unwrap_or(0)];
-                    self.plan.buffers.push(Buffer { name: name.clone(), ty, contents, unwritten: false });
+                    self.plan.buffers.push(Buffer {
+                        name: name.clone(),
+                        ty,
+                        contents,
+                        unwritten: false,
+                        owner: Owner::Device,
+                    });
                     let buffer = self.plan.buffers.len() - 1;
                     self.names.insert(name.clone(), buffer);
                     (Arg::Buffer(buffer), format!("{}[{count}]=0", type_name(ty)))

@@ -13,7 +13,7 @@ use crate::diag::nearest;
 use crate::span::{SourceFile, Span};
 
 const TOP_KEYS: [&str; 2] = ["launch", "expect"];
-const KEYS: [&str; 8] = ["kernel", "grid", "block", "shared", "stream", "after", "cluster", "args"];
+const KEYS: [&str; 9] = ["kernel", "grid", "block", "shared", "stream", "after", "cluster", "device", "args"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -33,6 +33,7 @@ struct Entry {
     block: Option<Spanned<Extent>>,
     cluster: Option<Spanned<Extent>>,
     shared: Option<Spanned<u32>>,
+    device: Option<Spanned<u32>>,
     stream: Option<Spanned<u32>>,
     #[serde(default)]
     after: Vec<Spanned<usize>>,
@@ -133,6 +134,7 @@ fn draft(file: &SourceFile, entry: Spanned<Entry>, folder: &Path) -> Draft {
         block: extent(entry.block),
         cluster: extent(entry.cluster),
         shared: entry.shared.map(|shared| located(file, shared)),
+        device: entry.device.map_or(0, Spanned::into_inner),
         stream: entry.stream.map_or(0, Spanned::into_inner),
         after: entry.after.into_iter().map(|after| located(file, after)).collect(),
         args: entry.args.map(|args| {

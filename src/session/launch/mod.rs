@@ -90,6 +90,7 @@ struct Draft {
     block: Option<Located<[u32; 3]>>,
     cluster: Option<Located<[u32; 3]>>,
     shared: Option<Located<u32>>,
+    device: u32,
     stream: u32,
     after: Vec<Located<usize>>,
     args: Option<Located<Vec<SpecText>>>,

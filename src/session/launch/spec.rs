@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::values::{TYPE_NAMES, constant, parse_integer};
-use crate::backend::ElementType;
+use crate::backend::{ElementType, Owner};
 use crate::diag::nearest;
 
 /// An argument as written.
@@ -33,6 +33,8 @@ pub enum SpecKind {
         ty: ElementType,
         /// Elements.
         count: u64,
+        /// Whose memory it lies in.
+        owner: Owner,
         /// Contents.
         init: Init,
     },
@@ -110,11 +112,17 @@ pub fn parse(text: &str) -> Result<Spec, SpecError> {
     let init = init.trim();
     let at = place(text, init);
     let kind = match count {
-        Some(count) => SpecKind::Buffer { ty, count, init: self::init(init, at, ty)? },
+        Some(count) => {
+            let (owner, init) = owner(init);
+            SpecKind::Buffer { ty, count, owner, init: self::init(init, place(text, init), ty, owner)? }
+        }
         None => match constant(init, ty) {
             Ok(bytes) => SpecKind::Value { ty, bytes },
             Err(message) => {
-                let help = if ["iota", "random", "file", "uninit", "@"].iter().any(|w| init.starts_with(w)) {
+                let help = if ["iota", "random", "file", "uninit", "host", "managed", "@"]
+                    .iter()
+                    .any(|w| init.starts_with(w))
+                {
                     "only buffers can begin so; give a count behind the type, as in `a:i32[64]=iota`"
                 } else {
                     "a value is a number of the argument's type"
@@ -153,8 +161,18 @@ fn shape(text: &str, shape: &str) -> Result<(ElementType, Option<u64>), SpecErro
     }
 }
 
-fn init(text: &str, at: Range<usize>, ty: ElementType) -> Result<Init, SpecError> {
-    const FORMS: &str = "write a number, `iota`, `random:SEED`, `file:PATH`, `uninit` or `@name`";
+/// Whose memory a buffer lies in, and the rest of its initial value.
+fn owner(init: &str) -> (Owner, &str) {
+    for (word, owner) in [("host:", Owner::Host), ("managed:", Owner::Managed)] {
+        if let Some(rest) = init.strip_prefix(word) {
+            return (owner, rest.trim_start());
+        }
+    }
+    (Owner::Device, init)
+}
+
+fn init(text: &str, at: Range<usize>, ty: ElementType, owner: Owner) -> Result<Init, SpecError> {
+    const FORMS: &str = "write a number, `iota`, `random:SEED`, `file:PATH`, `uninit` or `@name`, behind `host:` or `managed:` for memory that the host reads while kernels run";
     match text {
         "iota" => return Ok(Init::Iota),
         "uninit" => return Ok(Init::Uninit),
@@ -177,6 +195,10 @@ fn init(text: &str, at: Range<usize>, ty: ElementType) -> Result<Init, SpecError
         if !is_name(name) {
             return fail(at, format!("`{name}` is not a buffer's name"), FORMS);
         }
+        if owner != Owner::Device {
+            let help = format!("say so where `{name}` is defined");
+            return fail(at, "an alias lies where its buffer does", help);
+        }
         return Ok(Init::Alias(name.into()));
     }
     match constant(text, ty) {
@@ -191,7 +213,7 @@ mod tests {
 
     fn buffer(text: &str) -> (ElementType, u64, Init) {
         match parse(text).unwrap().kind {
-            SpecKind::Buffer { ty, count, init } => (ty, count, init),
+            SpecKind::Buffer { ty, count, init, owner: Owner::Device } => (ty, count, init),
             other => panic!("{other:?}"),
         }
     }
@@ -215,6 +237,18 @@ mod tests {
     }
 
     #[test]
+    fn buffers_may_lie_in_memory_of_the_host() {
+        let owned = |text: &str| match parse(text).unwrap().kind {
+            SpecKind::Buffer { owner, init, .. } => (owner, init),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(owned("f:u32[1]=host:0"), (Owner::Host, Init::Constant(vec![0; 4])));
+        assert_eq!(owned("f:u32[4]=managed: iota"), (Owner::Managed, Init::Iota));
+        assert_eq!(owned("f:u32[4]=host:file:host:x"), (Owner::Host, Init::File("host:x".into())));
+        assert_eq!(owned("f:u32[4]=iota"), (Owner::Device, Init::Iota));
+    }
+
+    #[test]
     fn errors_point_at_the_bad_part() {
         let cases = [
             ("data", "data", "an argument needs a name and a type"),
@@ -227,6 +261,8 @@ mod tests {
             ("a:i32[4]=random", "random", "`random` needs a seed"),
             ("a:i32[4]=file:", "file:", "`file:` needs a path"),
             ("a:i32[4]=@", "@", "`` is not a buffer's name"),
+            ("a:i32[4]=host:", "", "`` is not an integer"),
+            ("a:i32[4]=host:@b", "@b", "an alias lies where its buffer does"),
             ("n:i32=iota", "iota", "`iota` is not an integer"),
         ];
         for (text, at, message) in cases {

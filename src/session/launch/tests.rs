@@ -114,7 +114,7 @@ fn the_header_is_toml_too() {
     assert_eq!((plan.launches[0].grid, plan.launches[0].block), ([3, 1, 1], [64, 1, 1]));
     let text = resolve_in(None, &ptx.replace("grid", "gird"), LaunchRequest::default()).unwrap_err();
     let expected = "\
-error: the launch description `m.ptx` cannot be read: unknown field `gird`, expected one of `kernel`, `grid`, `block`, `cluster`, `shared`, `stream`, `after`, `args`
+error: the launch description `m.ptx` cannot be read: unknown field `gird`, expected one of `kernel`, `grid`, `block`, `cluster`, `shared`, `device`, `stream`, `after`, `args`
  --> m.ptx:5:5
   |
 5 | //@ grid = [3]

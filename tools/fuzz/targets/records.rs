@@ -56,12 +56,13 @@ fuzz_target!(|data: &[u8]| {
         cluster: Some([2, 1, 1]),
         shared: 0,
         stream: 0,
+        device: 0,
         after: Vec::new(),
         args: Vec::new(),
     };
     let plan = Plan { buffers: Vec::new(), launches: vec![launch] };
     let mut engine = Engine::new(sites, &plan);
-    engine.begin(&LaunchInfo { index: 0, regions: Vec::new() });
+    engine.begin(&LaunchInfo { index: 0, regions: Vec::new(), counter: 0 });
     for batch in units.chunks(64) {
         engine.records(batch);
     }

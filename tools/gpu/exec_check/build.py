@@ -5,11 +5,14 @@ import importlib.util
 import pathlib
 import shutil
 import subprocess
+import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 SOURCES = HERE / "programs"
 ROOT = HERE.parents[2]
 KERNELS = ROOT / "tests/exec/kernels.ptx"
+# Devices that the emulator offers.
+EMULATED = 2
 # Where the driver's library is to be linked against.
 STUBS = ("lib64/stubs", "lib/stubs", "targets/x86_64-linux/lib/stubs")
 
@@ -20,9 +23,23 @@ def source(name):
     return here if here.exists() else ROOT / "tests/exec" / name
 
 
+def devices(options):
+    """How many devices there are for programs."""
+    if options.build_only:
+        return sys.maxsize
+    if options.backend == "emu":
+        return EMULATED
+    try:
+        listed = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True)
+    except OSError:
+        return 1
+    return max(1, sum(line.startswith("GPU ") for line in listed.stdout.splitlines()))
+
+
 class Builder:
     def __init__(self, options, folder):
         self.options, self.folder = options, folder
+        self.devices = devices(options)
         self.nvcc = shutil.which(options.nvcc) or next(iter(pathlib.Path("/usr/local").glob("cuda/bin/nvcc")), None)
 
     def all(self, programs):
@@ -33,6 +50,8 @@ class Builder:
 
     def one(self, name, program):
         """The command of a program and why there is none, one of which is `None`."""
+        if program.devices > self.devices:
+            return None, f"needs {program.devices} devices, and there are {self.devices}"
         if program.compiler == "given":
             given = self.options.rust_app
             return ([str(given.resolve())], None) if given else (None, "no `--rust-app`")

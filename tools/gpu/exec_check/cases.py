@@ -38,6 +38,7 @@ class Program:
     flags: tuple = ()
     compiler: str = "nvcc"  # `nvcc`, `cc`, `python` (with a module that has to be there), `given`
     module: str = ""
+    devices: int = 1  # that it needs
 
 
 def nvcc(*sources, flags=()):
@@ -60,7 +61,10 @@ PROGRAMS = {
     "graphs": nvcc("graphs.cu", flags=("-arch=sm_90",)),
     "graphs-per-thread": nvcc("graphs.cu", flags=("-arch=sm_90", "-default-stream", "per-thread")),
     "ends": nvcc("ends.cu"),
+    "to-host": nvcc("to_host.cu"),
+    "devices": dataclasses.replace(nvcc("devices.cu"), devices=2),
     "driver": Program(("app.c",), compiler="cc"),
+    "driver-devices": Program(("devices.c",), compiler="cc", devices=2),
     "driver-graphs": Program(("graphs.c",), compiler="cc"),
     "overhead": Program(("overhead.c",), compiler="cc"),
     "rust": Program(compiler="given"),
@@ -156,6 +160,38 @@ def graphs():
         yield Case(f"driver-graphs/{scenario}", "driver-graphs", arguments, **unsure)
 
 
+def devices():
+    """Several devices in one process."""
+    yield race("devices", "race", "R006")
+    yield race("devices", "waits-elsewhere-race", "R006")
+    yield race("devices", "counter-race", "R004")
+    yield race("devices", "copy-race", "R006")
+    for scenario in ("waits", "event", "counter", "copy"):
+        yield clean("devices", scenario)
+    expected = {
+        "own": (),
+        "nothing": ("R006",),
+        "waits": (),
+        "waits-elsewhere": ("R006",),
+        "event": (),
+        "tally": ("R004",),
+        "tally-system": (),
+        "copy": (),
+        "copy-apart": ("R006",),
+    }
+    for scenario, rules in expected.items():
+        verdict = "race" if rules else "clean"
+        yield Case(f"driver-devices/{scenario}", "driver-devices", (scenario, "{kernels}"), verdict, rules)
+
+
+def host():
+    """Publications to the host, of which some get a warning."""
+    for scenario in ("pinned", "managed"):
+        yield clean("to-host", scenario, rules=("R004",))
+    for scenario in ("pinned-system", "managed-system", "progress"):
+        yield clean("to-host", scenario)
+
+
 def ends():
     """How programs end. Findings that were made before are reported."""
     yield Case("ends/nothing", "ends", ("nothing",), verdict="inconclusive", reasons=("no-launch",))
@@ -229,6 +265,6 @@ def frameworks():
 
 
 def every():
-    for family in (inside, variants, between, graphs, ends, driver, frameworks):
+    for family in (inside, variants, between, graphs, devices, host, ends, driver, frameworks):
         for case in family():
             yield family.__name__, case

@@ -6,6 +6,8 @@ import signal
 import subprocess
 import time
 
+from .build import EMULATED
+
 # No pool of compiler processes for a single kernel, and no files beside the sources.
 QUIET = {"TORCHINDUCTOR_COMPILE_THREADS": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
@@ -36,12 +38,17 @@ class Run:
         self.seconds = time.monotonic() - started
 
 
+def devices(options):
+    """What says how many devices there are, if that can be chosen."""
+    return ["--emu-devices", str(EMULATED)] if options.backend == "emu" else []
+
+
 class Wrapped(Run):
     """A run under `ptxrace exec`, and its report."""
 
     def __init__(self, options, command, folder, flags):
         file = folder / "report.json"
-        own = [options.bin, "exec", "--backend", options.backend, "--format", "json", "--output", str(file)]
+        own = [options.bin, "exec", "--backend", options.backend, *devices(options), "--format", "json", "--output", str(file)]
         super().__init__([*own, *flags, "--", *command], folder, options.timeout)
         try:
             self.report = json.loads(file.read_text())

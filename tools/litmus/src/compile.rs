@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ptxrace::backend::{Arg, Buffer, ElementType, Launch, Plan};
+use ptxrace::backend::{Arg, Buffer, ElementType, Launch, Owner, Plan};
 
 use crate::program::{Arithmetic, Compare, Instruction, Order, Program, Scope, State, Update, Value};
 
@@ -76,10 +76,17 @@ pub fn compile(program: &Program, placing: Placing, rounds: Rounds) -> Result<Co
         cluster: None,
         shared: 0,
         stream: 0,
+        device: 0,
         after: Vec::new(),
         args: vec![Arg::Buffer(0)],
     };
-    let buffer = Buffer { name: "memory".into(), ty: ElementType::I32, contents, unwritten: false };
+    let buffer = Buffer {
+        name: "memory".into(),
+        ty: ElementType::I32,
+        contents,
+        unwritten: false,
+        owner: Owner::Device,
+    };
     let plan = Plan { buffers: vec![buffer], launches: vec![launch] };
     Ok(Compiled { text, plan, lines, locations: program.locations.len(), registers })
 }

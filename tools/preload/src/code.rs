@@ -22,6 +22,8 @@ impl Code {
     pub(crate) const ILLEGAL_ADDRESS: Self = Self(700);
     pub(crate) const LAUNCH_OUT_OF_RESOURCES: Self = Self(701);
     pub(crate) const LAUNCH_TIMEOUT: Self = Self(702);
+    pub(crate) const PEER_ACCESS_ALREADY_ENABLED: Self = Self(704);
+    pub(crate) const PEER_ACCESS_NOT_ENABLED: Self = Self(705);
     pub(crate) const HOST_MEMORY_ALREADY_REGISTERED: Self = Self(712);
     pub(crate) const HOST_MEMORY_NOT_REGISTERED: Self = Self(713);
     pub(crate) const MISALIGNED_ADDRESS: Self = Self(716);

@@ -12,7 +12,7 @@ use std::sync::{Once, OnceLock};
 use parking_lot::lock_api::RawMutex as _;
 use parking_lot::{Mutex, MutexGuard};
 use ptxrace::session::exec::log::Gap;
-use ptxrace::session::exec::{Observer, Runner, Settings, VARIABLE, Wanted, observe};
+use ptxrace::session::exec::{DEVICES, Observer, Runner, Settings, VARIABLE, Wanted, observe};
 
 use crate::api::Own;
 use crate::code::{Answer, Code};
@@ -88,6 +88,11 @@ fn watch() -> Watch {
     Watch::new(observe(settings, std::process::id(), command), settings.wanted.clone())
 }
 
+/// How many devices the emulator's driver offers. The variable counts for it as the driver of another instance, too.
+fn devices() -> u32 {
+    std::env::var(DEVICES).ok().and_then(|count| count.parse().ok()).filter(|count| *count > 0).unwrap_or(1)
+}
+
 /// Makes the emulator's driver, if there is none.
 pub(crate) fn init() -> Answer {
     if FORKED.load(Ordering::Relaxed) {
@@ -97,7 +102,7 @@ pub(crate) fn init() -> Answer {
     let mut side = SIDE.lock();
     if side.is_none() {
         let options = settings().map(Settings::options).unwrap_or_default();
-        *side = Some(Side::Emulator(Box::new(Driver::new(Box::new(Own), watch(), options))));
+        *side = Some(Side::Emulator(Box::new(Driver::new(Box::new(Own), watch(), options, devices()))));
     }
     Ok(())
 }

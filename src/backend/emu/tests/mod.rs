@@ -19,8 +19,8 @@ mod warps;
 use super::Emulator;
 use crate::abi::{Unit, decode};
 use crate::backend::{
-    Arg, Backend, Buffer, ElementType, Launch, LaunchEnd, LaunchInfo, Outcome, Plan, Program, RunOptions,
-    Sink, Stop,
+    Arg, Backend, Buffer, ElementType, Launch, LaunchEnd, LaunchInfo, Outcome, Owner, Plan, Program,
+    RunOptions, Sink, Stop,
 };
 use crate::instrument::SiteTable;
 use crate::span::SourceFile;
@@ -85,6 +85,7 @@ pub(super) fn module(text: &str) -> Run {
         cluster: None,
         shared: 0,
         stream: 0,
+        device: 0,
         after: Vec::new(),
         args: Vec::new(),
     };
@@ -118,6 +119,7 @@ impl Run {
             ty: ElementType::U32,
             contents,
             unwritten: false,
+            owner: Owner::Device,
         });
         self.plan.launches[0].args.push(Arg::Buffer(index));
         self

@@ -3,18 +3,25 @@
 use std::ffi::{c_char, c_void};
 
 use super::{calls, put, put_if, put_text, text};
-use crate::code::{Code, name};
+use crate::code::{Answer, Code, name};
 use crate::process::{init, thread, with};
 use crate::state::{NAME, TOTAL_BYTES, attribute};
 
 /// Of the API that is provided.
 const VERSION: i32 = 13000;
-/// The only device.
-const DEVICE: i32 = 0;
+/// That of the first device. The last byte counts.
 const UUID: [u8; 16] = *b"ptxrace emulator";
+/// What `cuDeviceGetP2PAttribute` is asked for: access, and atomics there.
+const ACCESS_SUPPORTED: u32 = 2;
+const ATOMICS_SUPPORTED: u32 = 3;
 
-fn device(device: i32) -> crate::code::Answer {
-    if device == DEVICE { Ok(()) } else { Err(Code::INVALID_DEVICE) }
+/// A device by its number.
+fn device(device: i32) -> Answer<u32> {
+    with(|driver| driver.numbered(device))
+}
+
+fn pci(device: u32) -> String {
+    format!("0000:{device:02x}:00.0")
 }
 
 calls! {
@@ -71,13 +78,12 @@ calls! {
     }
 
     fn cuDeviceGet(cx; to: *mut i32, ordinal: i32) as [] per_thread [] {
-        with(|_| device(ordinal))?;
-        put(to, DEVICE)
+        device(ordinal)?;
+        put(to, ordinal)
     }
 
     fn cuDeviceGetCount(cx; count: *mut i32) as [] per_thread [] {
-        with(|_| Ok(()))?;
-        put(count, 1)
+        put(count, with(|driver| Ok(driver.devices()))?.cast_signed())
     }
 
     fn cuDeviceGetName(cx; name: *mut c_char, bytes: i32, of: i32) as [] per_thread [] {
@@ -86,8 +92,9 @@ calls! {
     }
 
     fn cuDeviceGetUuid(cx; uuid: *mut [u8; 16], of: i32) as [cuDeviceGetUuid_v2] per_thread [] {
-        device(of)?;
-        put(uuid, UUID)
+        let mut own = UUID;
+        own[15] = own[15].wrapping_add(device(of)? as u8);
+        put(uuid, own)
     }
 
     fn cuDeviceGetLuid(cx; luid: *mut [u8; 8], mask: *mut u32, of: i32) as [] per_thread [] {
@@ -112,31 +119,28 @@ calls! {
     }
 
     fn cuDeviceGetPCIBusId(cx; text: *mut c_char, bytes: i32, of: i32) as [] per_thread [] {
-        device(of)?;
-        put_text(text, usize::try_from(bytes).unwrap_or(0), "0000:00:00.0")
+        put_text(text, usize::try_from(bytes).unwrap_or(0), &pci(device(of)?))
     }
 
     fn cuDeviceGetByPCIBusId(cx; to: *mut i32, pci: *const c_char) as [] per_thread [] {
-        if text(pci)? != "0000:00:00.0" {
-            return Err(Code::INVALID_DEVICE);
-        }
-        put(to, DEVICE)
+        let wanted = text(pci)?;
+        let devices = with(|driver| Ok(driver.devices()))?;
+        let found = (0..devices).find(|device| self::pci(*device) == wanted).ok_or(Code::INVALID_DEVICE)?;
+        put(to, found.cast_signed())
     }
 
     fn cuDeviceCanAccessPeer(cx; can: *mut i32, from: i32, to: i32) as [] per_thread [] {
-        device(from)?;
-        device(to)?;
-        put(can, 0)
+        put(can, (device(from)? != device(to)?).into())
     }
 
     fn cuDevicePrimaryCtxRetain(cx; context: *mut u64, of: i32) as [] per_thread [] {
-        device(of)?;
-        put(context, with(|driver| Ok(driver.retain_primary()))?)
+        let of = device(of)?;
+        put(context, with(|driver| Ok(driver.retain_primary(of)))?)
     }
 
     fn cuDevicePrimaryCtxRelease(cx; of: i32) as [cuDevicePrimaryCtxRelease_v2] per_thread [] {
-        device(of)?;
-        with(|driver| driver.release_primary())
+        let of = device(of)?;
+        with(|driver| driver.release_primary(of))
     }
 
     fn cuDevicePrimaryCtxReset(cx; of: i32) as [cuDevicePrimaryCtxReset_v2] per_thread [] {
@@ -149,19 +153,19 @@ calls! {
 
     fn cuDevicePrimaryCtxSetFlags(cx; of: i32, flags: u32) as [cuDevicePrimaryCtxSetFlags_v2] per_thread [] {
         let _ = flags;
-        device(of)
+        device(of).map(|_| ())
     }
 
     fn cuDevicePrimaryCtxGetState(cx; of: i32, flags: *mut u32, active: *mut i32) as [] per_thread [] {
-        device(of)?;
+        let of = device(of)?;
         put(flags, 0)?;
-        put(active, with(|driver| Ok(driver.primary_is_active()))?.into())
+        put(active, with(|driver| Ok(driver.primary_is_active(of)))?.into())
     }
 
     fn cuCtxCreate(cx; context: *mut u64, flags: u32, of: i32) as [cuCtxCreate_v2] per_thread [] {
         let _ = flags;
-        device(of)?;
-        put(context, with(|driver| Ok(driver.create_context(thread())))?)
+        let of = device(of)?;
+        put(context, with(|driver| Ok(driver.create_context(thread(), of)))?)
     }
 
     fn cuCtxCreate_v3(
@@ -173,14 +177,14 @@ calls! {
         of: i32,
     ) as [] per_thread [] {
         let _ = (affinity, count, flags);
-        device(of)?;
-        put(context, with(|driver| Ok(driver.create_context(thread())))?)
+        let of = device(of)?;
+        put(context, with(|driver| Ok(driver.create_context(thread(), of)))?)
     }
 
     fn cuCtxCreate_v4(cx; context: *mut u64, params: *const c_void, flags: u32, of: i32) as [] per_thread [] {
         let _ = (params, flags);
-        device(of)?;
-        put(context, with(|driver| Ok(driver.create_context(thread())))?)
+        let of = device(of)?;
+        put(context, with(|driver| Ok(driver.create_context(thread(), of)))?)
     }
 
     fn cuCtxDestroy(cx; context: u64) as [cuCtxDestroy_v2] per_thread [] {
@@ -206,8 +210,7 @@ calls! {
     }
 
     fn cuCtxGetDevice(cx; to: *mut i32) as [cuCtxGetDevice_v2] per_thread [] {
-        with(|driver| driver.context(thread()))?;
-        put(to, DEVICE)
+        put(to, with(|driver| driver.device_of(driver.context(thread())?))?.cast_signed())
     }
 
     fn cuCtxGetFlags(cx; flags: *mut u32) as [] per_thread [] {
@@ -231,7 +234,8 @@ calls! {
 
     fn cuCtxSynchronize(cx;) as [cuCtxSynchronize_v2] per_thread [] {
         with(|driver| {
-            driver.watch.synchronize_all();
+            let context = driver.context(thread())?;
+            driver.watch.synchronize_context(context);
             driver.ready(thread())
         })
     }
@@ -270,6 +274,17 @@ calls! {
         Ok(())
     }
 
+    fn cuCtxEnablePeerAccess(cx; peer: u64, flags: u32) as [] per_thread [] {
+        if flags != 0 {
+            return Err(Code::INVALID_VALUE);
+        }
+        with(|driver| driver.enable_peer(thread(), peer))
+    }
+
+    fn cuCtxDisablePeerAccess(cx; peer: u64) as [] per_thread [] {
+        with(|driver| driver.disable_peer(thread(), peer))
+    }
+
     fn cuProfilerStart(cx;) as [] per_thread [] {
         Ok(())
     }
@@ -284,7 +299,7 @@ calls! {
     }
 
     fn cuDeviceGetP2PAttribute(cx; value: *mut i32, which: u32, from: i32, to: i32) as [] per_thread [] {
-        let _ = (which, from, to);
-        put(value, 0)
+        let others = device(from)? != device(to)?;
+        put(value, (others && matches!(which, ACCESS_SUPPORTED | ATOMICS_SUPPORTED)).into())
     }
 }

@@ -31,7 +31,7 @@ fn attribute(to: *mut c_void, which: u32, pointer: u64) -> Answer {
         6 | 10 | 15 | 21 => put(to.cast(), 0u32),
         7 | 20 => put(to.cast(), base),
         8 => put(to.cast(), u32::from(kind == Kind::Managed)),
-        9 => put(to.cast(), 0i32),
+        9 => put(to.cast(), found.map_or(0, |found| found.device).cast_signed()),
         11 | 19 => put(to.cast(), base),
         12 | 18 => put(to.cast(), bytes),
         13 => put(to.cast(), 1u32),

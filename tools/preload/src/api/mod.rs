@@ -24,12 +24,14 @@ pub(crate) use symbols::all_names;
 
 use crate::call::Cx;
 use crate::code::{Answer, Code};
-use crate::watch::{HostMemory, Stream};
+use crate::watch::{Caller, HostMemory, Stream};
 
 impl Cx {
     /// The stream of a handle.
     fn stream(self, driver: &mut crate::state::Driver, handle: u64) -> Answer<Stream> {
-        driver.watch.stream(handle, self.per_thread, crate::process::thread())
+        let thread = crate::process::thread();
+        let context = driver.context(thread).unwrap_or(0);
+        driver.watch.stream(handle, self.per_thread, Caller { thread, context })
     }
 }
 

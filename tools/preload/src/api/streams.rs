@@ -30,11 +30,11 @@ fn capture_info(cx: super::Cx, stream: u64, status: *mut u32, id: *mut u64) -> A
 
 calls! {
     fn cuStreamCreate(cx; stream: *mut u64, flags: u32) as [] per_thread [] {
-        put(stream, within(|driver| Ok(driver.create_stream(flags, 0)))?)
+        put(stream, within(|driver| Ok(driver.create_stream(flags, 0, thread())))?)
     }
 
     fn cuStreamCreateWithPriority(cx; stream: *mut u64, flags: u32, priority: i32) as [] per_thread [] {
-        put(stream, within(|driver| Ok(driver.create_stream(flags, priority)))?)
+        put(stream, within(|driver| Ok(driver.create_stream(flags, priority, thread())))?)
     }
 
     fn cuStreamDestroy(cx; stream: u64) as [cuStreamDestroy_v2] per_thread [] {
@@ -55,7 +55,7 @@ calls! {
 
     fn cuStreamGetDevice(cx; stream: u64, device: *mut i32) as [] per_thread [cuStreamGetDevice_ptsz] {
         let _ = stream;
-        put(device, 0)
+        put(device, within(|driver| driver.device_of(driver.context(thread())?))?.cast_signed())
     }
 
     fn cuStreamGetCtx(cx; stream: u64, context: *mut u64) as [] per_thread [cuStreamGetCtx_ptsz] {

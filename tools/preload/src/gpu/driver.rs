@@ -132,6 +132,14 @@ pub(super) fn current() -> u64 {
     context
 }
 
+/// The number of the current device.
+pub(super) fn ordinal() -> u32 {
+    let mut device = 0;
+    // SAFETY: writes one number to a valid place.
+    let _ = unsafe { cuCtxGetDevice(&raw mut device) };
+    device.cast_unsigned()
+}
+
 /// The current device, or the first.
 pub(super) fn device() -> Option<Device> {
     let (mut device, mut major, mut minor) = (0, 0, 0);
@@ -148,13 +156,14 @@ pub(super) fn device() -> Option<Device> {
 pub(super) fn place(address: u64) -> Place {
     let ask = |which| {
         let mut value = 0u32;
-        // SAFETY: both attributes are of 32 bits.
+        // SAFETY: these attributes are of 32 bits.
         unsafe { cuPointerGetAttribute((&raw mut value).cast(), which, address) }.map(|()| value)
     };
     match (ask(2), ask(8)) {
         (Ok(_), Ok(managed)) if managed & 0xff != 0 => Place::Managed,
         (Ok(1), _) => Place::Pinned,
-        (Ok(_), _) => Place::Device,
+        // The number of the device.
+        (Ok(_), _) => Place::Device(ask(9).unwrap_or(0)),
         (Err(_), _) => Place::Pageable,
     }
 }

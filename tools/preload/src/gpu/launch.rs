@@ -82,6 +82,7 @@ impl Gpu {
             block: config.block,
             cluster: config.cluster.or(facts.cluster),
             shared: config.shared,
+            device: driver::ordinal(),
             stream: stream.0,
             after: Vec::new(),
             args: Vec::new(),
@@ -108,7 +109,7 @@ impl Gpu {
         match self.rings.get_mut(&context) {
             Some(rings) if code == 0 && checked => {
                 let mut tap = self.watch.tap(true);
-                tap.begin(&LaunchInfo { index, regions: Vec::new() });
+                tap.begin(&LaunchInfo { index, regions: Vec::new(), counter: rings.number });
                 let watched = watch(rings, config.stream, self.options.timeout, &mut tap);
                 end.records = watched.records;
                 tap.end(&end);
@@ -135,7 +136,8 @@ impl Gpu {
         if let Some(rings) = self.rings.get(&context) {
             return Ok(rings.control);
         }
-        let rings = Rings::new()?;
+        let rings = Rings::new(self.rings_made)?;
+        self.rings_made += 1;
         let control = rings.control;
         self.rings.insert(context, rings);
         Ok(control)

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use ptxrace::abi::control::CONTROL_SYMBOL;
-use ptxrace::backend::{Region, gpu};
+use ptxrace::backend::{Owner, Region, gpu};
 use ptxrace::instrument::{CallMode, SiteTable, instrument};
 use ptxrace::ptx::ast::{Module as Tree, VarSpace};
 use ptxrace::session::exec::log::{Gap, Line};
@@ -279,7 +279,8 @@ impl Gpu {
             for (name, element) in module.parts.iter().flat_map(|part| &part.variables) {
                 // The compiler may have dropped a variable that nothing uses.
                 if let Ok((base, bytes)) = module.handle.variable(name) {
-                    let region = Region { name: name.clone(), base, bytes, element: *element };
+                    let region =
+                        Region { name: name.clone(), base, bytes, element: *element, owner: Owner::Device };
                     self.watch.say(&Line::Region(region));
                 }
             }

@@ -30,12 +30,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
-use ptxrace::backend::{Region, RunOptions};
+use ptxrace::backend::{Owner, Region, RunOptions};
 use ptxrace::engine::Moment;
 use ptxrace::session::exec::log::Line;
 use rustc_hash::{FxHashMap, FxHashSet};
 
-use crate::watch::{Stream, Watch};
+use crate::watch::{Caller, Stream, Watch};
 #[cfg(test)]
 pub(crate) use hooks::hooked_names;
 
@@ -72,6 +72,7 @@ pub(crate) struct Gpu {
     graphs: FxHashMap<u64, graphs::Ready>,
     /// By context.
     rings: FxHashMap<u64, ring::Rings>,
+    rings_made: u32,
     /// Memory that the program has made, by its address.
     memory: FxHashMap<u64, u64>,
     /// Kernels without PTX that were launched.
@@ -92,6 +93,7 @@ impl Gpu {
             links: FxHashMap::default(),
             graphs: FxHashMap::default(),
             rings: FxHashMap::default(),
+            rings_made: 0,
             memory: FxHashMap::default(),
             opaque: FxHashSet::default(),
             silent: false,
@@ -108,19 +110,19 @@ impl Gpu {
     /// The stream of a handle that means the same for calls of all variants. One that was made in a way that is not known
     /// is new.
     fn stream(&mut self, handle: u64) -> Stream {
-        let thread = crate::process::thread();
-        if let Ok(stream) = self.watch.stream(handle, false, thread) {
+        let caller = Caller { thread: crate::process::thread(), context: driver::current() };
+        if let Ok(stream) = self.watch.stream(handle, false, caller) {
             return stream;
         }
-        self.watch.create_stream(handle, 0, 0);
-        self.watch.stream(handle, false, thread).unwrap_or(Stream::LEGACY)
+        self.watch.create_stream(handle, 0, 0, caller.context);
+        self.watch.stream(handle, false, caller).unwrap_or(Stream::LEGACY)
     }
 
     /// The program has made memory.
-    fn made(&mut self, call: &'static str, base: u64, bytes: u64) {
+    fn made(&mut self, call: &'static str, base: u64, bytes: u64, owner: Owner) {
         let name = self.watch.name(call);
         self.memory.insert(base, bytes);
-        self.watch.say(&Line::Region(Region { name, base, bytes, element: 1 }));
+        self.watch.say(&Line::Region(Region { name, base, bytes, element: 1, owner }));
     }
 
     /// Memory is gone in the order of a stream. Gives its size.
@@ -137,13 +139,14 @@ impl Gpu {
 
     /// A context is gone, or all are.
     fn left(&mut self, context: Option<u64>) {
-        self.watch.synchronize_all();
         match context {
             Some(context) => {
+                self.watch.end_context(context);
                 self.rings.remove(&context);
                 self.modules.values_mut().for_each(|module| module.forget(context));
             }
             None => {
+                self.watch.synchronize_all();
                 self.rings.clear();
                 self.modules.values_mut().for_each(load::Module::forget_all);
             }

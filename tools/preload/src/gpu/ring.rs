@@ -23,6 +23,8 @@ const _: () = assert!(UNITS.is_power_of_two() && RINGS.is_power_of_two() && UNIT
 /// The rings of a context.
 #[derive(Debug)]
 pub(super) struct Rings {
+    /// Its own among all of the process, as each has a counter of tickets.
+    pub(super) number: u32,
     /// Address of the control block on the device.
     pub(super) control: u64,
     /// A stream for the control block and its like.
@@ -37,7 +39,7 @@ pub(super) struct Rings {
 
 impl Rings {
     /// For the current context. They stay until it is destroyed.
-    pub(super) fn new() -> Answer<Self> {
+    pub(super) fn new(number: u32) -> Answer<Self> {
         let (data, device_data) = driver::mapped(RINGS * UNITS * size_of::<Unit>())?;
         let (tails, device_tails) = driver::mapped(RINGS * COUNTER_STRIDE as usize)?;
         for at in 0..RINGS * UNITS * 2 {
@@ -59,7 +61,7 @@ impl Rings {
         };
         driver::write(stream, heads, &[0; RINGS * COUNTER_STRIDE as usize])?;
         driver::write(stream, control, &block.bytes())?;
-        Ok(Self { control, stream, data, tails, positions: vec![0; RINGS], taken: Vec::new() })
+        Ok(Self { number, control, stream, data, tails, positions: vec![0; RINGS], taken: Vec::new() })
     }
 
     /// Hands on the whole records that have arrived, ring by ring until it is told to stop, and tells how many.

@@ -63,7 +63,7 @@ impl Driver {
     }
 
     pub(crate) fn begin_capture(&mut self, stream: Stream) -> Answer {
-        if stream == Stream::LEGACY {
+        if self.watch.is_legacy(stream) {
             return Err(Code::CAPTURE_UNSUPPORTED);
         }
         if self.is_capturing(stream) {
@@ -103,7 +103,7 @@ impl Driver {
         let Captures { streams, events, .. } = &mut self.captures;
         match (streams.get_mut(&stream), events.get(&event)) {
             (None, None) => self.watch.wait(stream, event),
-            (None, Some(_)) if stream == Stream::LEGACY => Err(Code::CAPTURE_IMPLICIT),
+            (None, Some(_)) if self.watch.is_legacy(stream) => Err(Code::CAPTURE_IMPLICIT),
             (None, Some(place)) => {
                 streams.insert(stream, place.clone());
                 Ok(())

@@ -18,15 +18,18 @@ pub(crate) enum Side {
 impl Driver {
     fn place(&self, address: u64, bytes: usize, side: Side) -> Answer<Place> {
         let inside = |(base, size): (u64, u64)| (address - base).saturating_add(bytes as u64) <= size;
-        let place = match (self.allocation(address).map(|found| found.kind), self.range(address)) {
+        let found = self.allocation(address);
+        let place = match (found.map(|found| found.kind), self.range(address)) {
             (Some(Kind::Managed), _) => Place::Managed,
             (Some(Kind::Pinned | Kind::Registered), _) => Place::Pinned,
-            (_, Some(range)) if inside(range) => Place::Device,
+            (_, Some(range)) if inside(range) => {
+                Place::Device(found.map_or(self.at_hand, |found| found.device))
+            }
             (_, Some(_)) => return Err(Code::INVALID_VALUE),
             (_, None) => Place::Pageable,
         };
         match (side, place) {
-            (Side::Device, Place::Pageable) | (Side::Host, Place::Device) => Err(Code::INVALID_VALUE),
+            (Side::Device, Place::Pageable) | (Side::Host, Place::Device(_)) => Err(Code::INVALID_VALUE),
             _ => Ok(place),
         }
     }
@@ -59,7 +62,7 @@ impl Driver {
 
     fn bytes(&mut self, place: Place, address: u64, to: &mut [u8]) -> Answer {
         match place {
-            Place::Device => {
+            Place::Device(_) => {
                 let from = self.device.read(address, to.len()).map_err(|_| Code::INVALID_VALUE)?;
                 to.copy_from_slice(from);
             }
@@ -70,7 +73,7 @@ impl Driver {
 
     fn put(&mut self, place: Place, address: u64, from: &[u8]) -> Answer {
         match place {
-            Place::Device => {
+            Place::Device(_) => {
                 let to = self.device.write(address, from.len()).map_err(|_| Code::INVALID_VALUE)?;
                 to.copy_from_slice(from);
             }

@@ -1,4 +1,4 @@
-//! The one device that there is: what it says of itself.
+//! What each device says of itself: all are alike.
 
 /// Its name.
 pub(crate) const NAME: &str = "ptxrace emulator";

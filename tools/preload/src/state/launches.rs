@@ -80,6 +80,7 @@ impl Driver {
             block: kernel.block,
             cluster: kernel.cluster,
             shared: kernel.shared,
+            device: self.at_hand,
             stream: stream.0,
             after: Vec::new(),
             args: kernel.arguments.iter().cloned().map(Arg::Value).collect(),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ptxrace::backend::Region;
+use ptxrace::backend::{Owner, Region};
 use ptxrace::session::exec::log::{Gap, Line};
 
 use super::devices::TOTAL_BYTES;
@@ -29,6 +29,8 @@ pub(crate) struct Allocation {
     pub(crate) base: u64,
     pub(crate) bytes: u64,
     pub(crate) kind: Kind,
+    /// The device for which it was made.
+    pub(crate) device: u32,
 }
 
 /// All that the program has made.
@@ -64,8 +66,13 @@ impl Driver {
     }
 
     fn note(&mut self, name: String, base: u64, bytes: u64, kind: Kind) {
-        self.memory.by_base.insert(base, Allocation { base, bytes, kind });
-        self.watch.say(&Line::Region(Region { name, base, bytes, element: 1 }));
+        self.memory.by_base.insert(base, Allocation { base, bytes, kind, device: self.at_hand });
+        let owner = match kind {
+            Kind::Device => Owner::Device,
+            Kind::Pinned | Kind::Registered => Owner::Host,
+            Kind::Managed => Owner::Managed,
+        };
+        self.watch.say(&Line::Region(Region { name, base, bytes, element: 1, owner }));
     }
 
     /// Memory of the device.

@@ -1,4 +1,4 @@
-//! The driver: one device, the emulator, and everything that a program has made on it. Calls happen at once, one after the
+//! The driver: one device or several, all of them the emulator with one memory, and everything that a program has made on it. Calls happen at once, one after the
 //! other; what order they have for the program is told to the engine by the clocks of streams, events and the host.
 //!
 //! Handles are numbers that point nowhere. Memory of the host is reached by its address, through `HostMemory`.
@@ -35,8 +35,16 @@ pub(crate) struct Driver {
     options: RunOptions,
     /// The last handle.
     handles: u64,
-    contexts: FxHashSet<u64>,
-    primary: (u64, u32),
+    /// How many devices there are.
+    devices: u32,
+    /// Of which device contexts are.
+    contexts: FxHashMap<u64, u32>,
+    /// By device: the context that the runtime uses, and how many hold it.
+    primary: FxHashMap<u32, (u64, u32)>,
+    /// Contexts that may access memory of others.
+    peers: FxHashSet<(u64, u64)>,
+    /// The device of whoever calls.
+    at_hand: u32,
     current: FxHashMap<ThreadId, Vec<u64>>,
     modules: FxHashMap<u64, modules::Module>,
     functions: FxHashMap<u64, Function>,
@@ -48,15 +56,18 @@ pub(crate) struct Driver {
 }
 
 impl Driver {
-    pub(crate) fn new(host: Box<dyn HostMemory>, watch: Watch, options: RunOptions) -> Self {
+    pub(crate) fn new(host: Box<dyn HostMemory>, watch: Watch, options: RunOptions, devices: u32) -> Self {
         Self {
             device: Device::default(),
             watch,
             host,
             options,
             handles: 0x1000,
-            contexts: FxHashSet::default(),
-            primary: (0, 0),
+            devices,
+            contexts: FxHashMap::default(),
+            primary: FxHashMap::default(),
+            peers: FxHashSet::default(),
+            at_hand: 0,
             current: FxHashMap::default(),
             modules: FxHashMap::default(),
             functions: FxHashMap::default(),
@@ -72,9 +83,10 @@ impl Driver {
         self.handles
     }
 
-    pub(crate) fn create_stream(&mut self, flags: u32, priority: i32) -> u64 {
+    pub(crate) fn create_stream(&mut self, flags: u32, priority: i32, thread: ThreadId) -> u64 {
         let handle = self.handle();
-        self.watch.create_stream(handle, flags, priority);
+        let context = self.context(thread).unwrap_or(0);
+        self.watch.create_stream(handle, flags, priority, context);
         handle
     }
 
@@ -85,8 +97,8 @@ impl Driver {
     }
 
     /// Whether a thread has a context that works.
-    pub(crate) fn ready(&self, thread: ThreadId) -> Answer {
-        self.context(thread)?;
+    pub(crate) fn ready(&mut self, thread: ThreadId) -> Answer {
+        self.at_hand = self.device_of(self.context(thread)?)?;
         self.fault.map_or(Ok(()), Err)
     }
 
@@ -96,49 +108,75 @@ impl Driver {
         current.filter(|context| *context != 0).ok_or(Code::INVALID_CONTEXT)
     }
 
-    /// The context of the device that the runtime uses, made if need be.
-    pub(crate) fn retain_primary(&mut self) -> u64 {
-        if self.primary.0 == 0 {
-            self.primary.0 = self.handle();
-        }
-        self.contexts.insert(self.primary.0);
-        self.primary.1 += 1;
-        self.primary.0
+    /// The device of a context.
+    pub(crate) fn device_of(&self, context: u64) -> Answer<u32> {
+        self.contexts.get(&context).copied().ok_or(Code::INVALID_CONTEXT)
     }
 
-    pub(crate) fn release_primary(&mut self) -> Answer {
-        if self.primary.1 == 0 {
-            return Err(Code::INVALID_CONTEXT);
-        }
-        self.primary.1 -= 1;
-        if self.primary.1 == 0 {
+    /// A device by its number.
+    pub(crate) fn numbered(&self, device: i32) -> Answer<u32> {
+        u32::try_from(device).ok().filter(|device| *device < self.devices).ok_or(Code::INVALID_DEVICE)
+    }
+
+    pub(crate) fn devices(&self) -> u32 {
+        self.devices
+    }
+
+    /// The context of a device that the runtime uses, made if need be.
+    pub(crate) fn retain_primary(&mut self, device: u32) -> u64 {
+        let context = match self.primary.get(&device) {
+            Some((context, _)) => *context,
+            None => self.handle(),
+        };
+        self.contexts.insert(context, device);
+        self.primary.entry(device).or_insert((context, 0)).1 += 1;
+        context
+    }
+
+    pub(crate) fn release_primary(&mut self, device: u32) -> Answer {
+        let (_, held) = self.primary.get_mut(&device).ok_or(Code::INVALID_CONTEXT)?;
+        *held = held.checked_sub(1).ok_or(Code::INVALID_CONTEXT)?;
+        if *held == 0 {
             self.watch.synchronize_all();
         }
         Ok(())
     }
 
-    pub(crate) fn primary_is_active(&self) -> bool {
-        self.primary.1 > 0
+    pub(crate) fn primary_is_active(&self, device: u32) -> bool {
+        self.primary.get(&device).is_some_and(|(_, held)| *held > 0)
     }
 
-    pub(crate) fn create_context(&mut self, thread: ThreadId) -> u64 {
+    pub(crate) fn create_context(&mut self, thread: ThreadId, device: u32) -> u64 {
         let context = self.handle();
-        self.contexts.insert(context);
+        self.contexts.insert(context, device);
         self.current.entry(thread).or_default().push(context);
         context
     }
 
-    pub(crate) fn destroy_context(&mut self, context: u64) -> Answer {
-        if !self.contexts.remove(&context) {
-            return Err(Code::INVALID_CONTEXT);
+    /// The current context may access memory of another, on another device. Whoever may not can do so as well.
+    pub(crate) fn enable_peer(&mut self, thread: ThreadId, peer: u64) -> Answer {
+        let own = self.context(thread)?;
+        if self.device_of(own)? == self.device_of(peer)? {
+            return Err(Code::INVALID_DEVICE);
         }
-        self.watch.synchronize_all();
+        if self.peers.insert((own, peer)) { Ok(()) } else { Err(Code::PEER_ACCESS_ALREADY_ENABLED) }
+    }
+
+    pub(crate) fn disable_peer(&mut self, thread: ThreadId, peer: u64) -> Answer {
+        let own = self.context(thread)?;
+        if self.peers.remove(&(own, peer)) { Ok(()) } else { Err(Code::PEER_ACCESS_NOT_ENABLED) }
+    }
+
+    pub(crate) fn destroy_context(&mut self, context: u64) -> Answer {
+        self.contexts.remove(&context).ok_or(Code::INVALID_CONTEXT)?;
+        self.peers.retain(|(own, peer)| *own != context && *peer != context);
+        self.watch.end_context(context);
         self.current.values_mut().for_each(|stack| stack.retain(|other| *other != context));
         Ok(())
     }
 
     pub(crate) fn push_context(&mut self, thread: ThreadId, context: u64) -> Answer {
-        if !self.contexts.contains(&context) {
+        if !self.contexts.contains_key(&context) {
             return Err(Code::INVALID_CONTEXT);
         }
         self.current.entry(thread).or_default().push(context);
@@ -151,7 +189,7 @@ impl Driver {
 
     /// Makes a context current, or none with 0.
     pub(crate) fn set_context(&mut self, thread: ThreadId, context: u64) -> Answer {
-        if context != 0 && !self.contexts.contains(&context) {
+        if context != 0 && !self.contexts.contains_key(&context) {
             return Err(Code::INVALID_CONTEXT);
         }
         let stack = self.current.entry(thread).or_default();

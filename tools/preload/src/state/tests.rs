@@ -9,7 +9,7 @@ use ptxrace::session::exec::{Observer, Wanted};
 
 use super::*;
 use crate::code::Code;
-use crate::watch::{Rows, Timing};
+use crate::watch::{Caller, Rows, Timing};
 
 /// Where the host's memory begins.
 const BASE: u64 = 0x7f00_0000_0000;
@@ -85,8 +85,8 @@ fn setup() -> Setup {
     let folder = tempfile::tempdir().unwrap();
     let log = Writer::create(folder.path(), 1).unwrap();
     let watch = Watch::new(Observer::new(Some(log), true), Wanted::default());
-    let mut driver = Driver::new(Box::new(host.clone()), watch, RunOptions::default());
-    driver.create_context(1);
+    let mut driver = Driver::new(Box::new(host.clone()), watch, RunOptions::default(), 1);
+    driver.create_context(1, 0);
     let image = host.add(PTX.as_bytes());
     let module = driver.load_data("cuModuleLoadData", image).unwrap();
     let put = driver.find(module, "put").unwrap();
@@ -94,6 +94,11 @@ fn setup() -> Setup {
 }
 
 impl Setup {
+    fn stream(&mut self, handle: u64, per_thread: bool) -> Answer<Stream> {
+        let context = self.driver.context(1)?;
+        self.driver.watch.stream(handle, per_thread, Caller { thread: 1, context })
+    }
+
     fn launch(&mut self, to: u64, value: u32, stream: Stream, threads: u32) -> Answer {
         let (to, value) = (self.host.add(&to.to_le_bytes()), self.host.add(&value.to_le_bytes()));
         let both: Vec<u8> = [to, value].iter().flat_map(|at| at.to_le_bytes()).collect();
@@ -161,8 +166,8 @@ fn a_copy_that_waits_orders_and_one_that_does_not_races() {
     let mut setup = setup();
     let a = setup.driver.allocate("cuMemAlloc", 64).unwrap();
     let streams = [(); 2].map(|()| {
-        let handle = setup.driver.create_stream(1, 0);
-        setup.driver.watch.stream(handle, false, 1).unwrap()
+        let handle = setup.driver.create_stream(1, 0, 1);
+        setup.stream(handle, false).unwrap()
     });
     setup.launch(a, 1, streams[0], 1).unwrap();
     let moment = setup.driver.create_event(0);
@@ -183,9 +188,9 @@ fn a_copy_that_waits_orders_and_one_that_does_not_races() {
 #[test]
 fn an_asynchronous_free_has_to_be_ordered() {
     let mut setup = setup();
-    let (one, other) = (setup.driver.create_stream(1, 0), setup.driver.create_stream(1, 0));
-    let one = setup.driver.watch.stream(one, false, 1).unwrap();
-    let other = setup.driver.watch.stream(other, false, 1).unwrap();
+    let (one, other) = (setup.driver.create_stream(1, 0, 1), setup.driver.create_stream(1, 0, 1));
+    let one = setup.stream(one, false).unwrap();
+    let other = setup.stream(other, false).unwrap();
     let a = setup.driver.allocate_async("cuMemAllocAsync", 64, one).unwrap();
     setup.launch(a, 1, one, 1).unwrap();
     assert_eq!(setup.findings(), 0);
@@ -197,14 +202,20 @@ fn an_asynchronous_free_has_to_be_ordered() {
 #[test]
 fn default_streams_are_told_apart() {
     let mut setup = setup();
-    let legacy = setup.driver.watch.stream(0, false, 1).unwrap();
-    let own = setup.driver.watch.stream(0, true, 1).unwrap();
+    let legacy = setup.stream(0, false).unwrap();
+    let own = setup.stream(0, true).unwrap();
     assert_eq!(legacy, StreamId::LEGACY);
     assert_ne!(own, legacy);
-    assert_eq!(setup.driver.watch.stream(2, false, 1), Ok(own));
-    assert_eq!(setup.driver.watch.stream(1, true, 1), Ok(legacy));
-    assert_ne!(setup.driver.watch.stream(0, true, 2), Ok(own));
-    assert_eq!(setup.driver.watch.stream(0x77, false, 1), Err(Code::INVALID_HANDLE));
+    assert_eq!(setup.stream(2, false), Ok(own));
+    assert_eq!(setup.stream(1, true), Ok(legacy));
+    let context = setup.driver.context(1).unwrap();
+    let other = |context| Caller { thread: 2, context };
+    assert_ne!(setup.driver.watch.stream(0, true, other(context)), Ok(own));
+    // Each context has default streams of its own.
+    let second = setup.driver.create_context(2, 0);
+    assert_ne!(setup.driver.watch.stream(0, false, other(second)), Ok(legacy));
+    assert_eq!(setup.driver.watch.stream(0, false, other(context)), Ok(legacy));
+    assert_eq!(setup.stream(0x77, false), Err(Code::INVALID_HANDLE));
 }
 
 #[test]

@@ -58,7 +58,8 @@ impl Rows {
 /// Whose memory it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Place {
-    Device,
+    /// Of this device.
+    Device(u32),
     Managed,
     Pinned,
     Pageable,
@@ -96,6 +97,14 @@ impl Watch {
             // The stream is waited for before the data is staged; that it has arrived is not said.
             self.synchronize(stream);
         }
+        // A copy from device to device in a default stream starts when what both were given has ended, and both wait for it. Streams
+        // that do not block are no part of that; that they count as such may miss races with them.
+        let two_devices = matches!((to, from), (Place::Device(to), Place::Device(from)) if to != from)
+            && self.streams.is_legacy(stream);
+        if two_devices {
+            let all = self.streams.all();
+            self.streams.wait(stream, &all);
+        }
         let bytes = rows.width as u64;
         let mut accesses = Vec::new();
         for (at, source) in rows.starts() {
@@ -107,6 +116,10 @@ impl Watch {
             }
         }
         self.operate(call, &accesses, stream);
+        if two_devices {
+            let done = self.streams.record(stream);
+            self.streams.all_wait(&done);
+        }
         let both = to.is_host() && from.is_host();
         if both || (timing == Timing::Waits && (to.is_host() || from == Place::Pinned)) {
             self.synchronize(stream);

@@ -64,7 +64,10 @@ impl Watch {
                 // A graph without branches needs no stream but its own.
                 let stream = match branches.chains.is_empty() {
                     true => branches.stream,
-                    false => branches.spare.pop().unwrap_or_else(|| self.streams.create(false)),
+                    false => branches
+                        .spare
+                        .pop()
+                        .unwrap_or_else(|| self.streams.create_beside(branches.stream, false)),
                 };
                 branches.chains.push((stream, step));
                 self.streams.wait(stream, &branches.start);

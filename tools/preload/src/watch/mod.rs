@@ -10,7 +10,7 @@ mod order;
 pub(crate) use copies::{Place, Rows, Timing, write};
 pub(crate) use graphs::{Branches, Ended};
 pub(crate) use images::{Found, HostMemory, file, find};
-pub(crate) use order::{Stream, ThreadId};
+pub(crate) use order::{Caller, Stream, ThreadId};
 
 use std::sync::Arc;
 
@@ -28,7 +28,9 @@ pub(crate) struct Watch {
     streams: Streams,
     wanted: Counted,
     created: FxHashMap<u64, order::Created>,
-    per_thread: FxHashMap<ThreadId, Stream>,
+    /// Default streams: of contexts, and of threads in them.
+    legacy: FxHashMap<u64, Stream>,
+    per_thread: FxHashMap<Caller, Stream>,
     events: FxHashMap<u64, order::Event>,
     graphs: graphs::Launches,
     /// How often calls that make something were called, for its name.
@@ -42,6 +44,7 @@ impl Watch {
             streams: Streams::default(),
             wanted: Counted::new(wanted),
             created: FxHashMap::default(),
+            legacy: FxHashMap::default(),
             per_thread: FxHashMap::default(),
             events: FxHashMap::default(),
             graphs: graphs::Launches::default(),

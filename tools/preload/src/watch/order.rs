@@ -10,6 +10,14 @@ use crate::code::{Answer, Code};
 /// A thread of the program, by a number.
 pub(crate) type ThreadId = u64;
 
+/// Who makes a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Caller {
+    pub(crate) thread: ThreadId,
+    /// Its current context, or 0.
+    pub(crate) context: u64,
+}
+
 /// A stream, as resolved from a handle.
 pub(crate) type Stream = StreamId;
 
@@ -37,25 +45,37 @@ const DISABLE_TIMING: u32 = 2;
 
 impl Watch {
     /// The stream of a handle. For calls of per-thread variants, none is the stream of the thread.
-    pub(crate) fn stream(&mut self, handle: u64, per_thread: bool, thread: ThreadId) -> Answer<Stream> {
+    pub(crate) fn stream(&mut self, handle: u64, per_thread: bool, caller: Caller) -> Answer<Stream> {
         match handle {
-            0 if !per_thread => Ok(StreamId::LEGACY),
-            LEGACY => Ok(StreamId::LEGACY),
+            0 if !per_thread => Ok(self.legacy(caller.context)),
+            LEGACY => Ok(self.legacy(caller.context)),
             0 | PER_THREAD => {
-                if let Some(stream) = self.per_thread.get(&thread) {
+                if let Some(stream) = self.per_thread.get(&caller) {
                     return Ok(*stream);
                 }
-                let stream = self.streams.create(true);
-                self.per_thread.insert(thread, stream);
+                let legacy = self.legacy(caller.context);
+                let stream = self.streams.create_beside(legacy, true);
+                self.per_thread.insert(caller, stream);
                 Ok(stream)
             }
             _ => self.created.get(&handle).map(|created| created.id).ok_or(Code::INVALID_HANDLE),
         }
     }
 
-    /// The program has made a stream.
-    pub(crate) fn create_stream(&mut self, handle: u64, flags: u32, priority: i32) {
-        let id = self.streams.create(flags & NON_BLOCKING == 0);
+    /// The legacy default stream of a context.
+    fn legacy(&mut self, context: u64) -> Stream {
+        if let Some(stream) = self.legacy.get(&context) {
+            return *stream;
+        }
+        let stream = if self.legacy.is_empty() { StreamId::LEGACY } else { self.streams.create_legacy() };
+        self.legacy.insert(context, stream);
+        stream
+    }
+
+    /// The program has made a stream in a context.
+    pub(crate) fn create_stream(&mut self, handle: u64, flags: u32, priority: i32, context: u64) {
+        let legacy = self.legacy(context);
+        let id = self.streams.create_beside(legacy, flags & NON_BLOCKING == 0);
         self.created.insert(handle, Created { id, flags, priority });
     }
 
@@ -63,6 +83,11 @@ impl Watch {
         let created = self.created.remove(&handle).ok_or(Code::INVALID_HANDLE)?;
         self.streams.destroy(created.id);
         Ok(())
+    }
+
+    /// Whether this is the legacy default stream of a context.
+    pub(crate) fn is_legacy(&self, stream: Stream) -> bool {
+        self.streams.is_legacy(stream)
     }
 
     /// Flags and priority.
@@ -76,6 +101,23 @@ impl Watch {
     /// The host waits for a stream, or finds that it is idle.
     pub(crate) fn synchronize(&mut self, stream: Stream) {
         self.streams.synchronize(stream);
+    }
+
+    /// The host waits for all of a context.
+    pub(crate) fn synchronize_context(&mut self, context: u64) {
+        let legacy = self.legacy(context);
+        self.streams.synchronize_context(legacy);
+    }
+
+    /// A context is gone, after all that it was given.
+    pub(crate) fn end_context(&mut self, context: u64) {
+        self.streams.synchronize_all();
+        if let Some(stream) = self.legacy.remove(&context)
+            && stream != StreamId::LEGACY
+        {
+            self.streams.end_context(stream);
+            self.per_thread.retain(|caller, _| caller.context != context);
+        }
     }
 
     /// The host waits for everything.

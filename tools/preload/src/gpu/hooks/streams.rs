@@ -6,7 +6,7 @@ use ptxrace::engine::Moment;
 
 use super::{Cx, done, hooks, in_order};
 use crate::api::get;
-use crate::gpu::REACHED;
+use crate::gpu::{REACHED, driver};
 
 /// A function of the host that a stream calls.
 type HostFunction = Option<extern "C" fn(*mut c_void)>;
@@ -41,7 +41,7 @@ extern "C" fn callback(stream: u64, status: u32, data: *mut c_void) {
 fn wrap<F>(cx: Cx, stream: u64, function: F, data: *mut c_void) -> Option<*mut c_void> {
     let handle = cx.handle(stream);
     // In a graph it is called many times.
-    if crate::gpu::given_up() || crate::gpu::driver::is_capturing(handle) {
+    if crate::gpu::given_up() || driver::is_capturing(handle) {
         return None;
     }
     let before = crate::process::watching(|gpu| {
@@ -83,7 +83,7 @@ hooks! {
     fn cuStreamCreate(cx, real; stream: *mut u64, flags: u32) as [cuStreamCreate] per_thread [] {
         done(real(stream, flags), |gpu| {
             if let Ok(stream) = get(stream) {
-                gpu.watch.create_stream(stream, flags, 0);
+                gpu.watch.create_stream(stream, flags, 0, driver::current());
             }
         })
     }
@@ -96,7 +96,7 @@ hooks! {
     ) as [cuStreamCreateWithPriority] per_thread [] {
         done(real(stream, flags, priority), |gpu| {
             if let Ok(stream) = get(stream) {
-                gpu.watch.create_stream(stream, flags, priority);
+                gpu.watch.create_stream(stream, flags, priority, driver::current());
             }
         })
     }
@@ -110,7 +110,7 @@ hooks! {
     ) as [cuGreenCtxStreamCreate] per_thread [] {
         done(real(stream, context, flags, priority), |gpu| {
             if let Ok(stream) = get(stream) {
-                gpu.watch.create_stream(stream, flags, priority);
+                gpu.watch.create_stream(stream, flags, priority, driver::current());
             }
         })
     }
