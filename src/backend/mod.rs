@@ -12,6 +12,7 @@ use crate::abi::Unit;
 use crate::instrument::{SiteId, SiteTable};
 use crate::ptx::ast::Module;
 use crate::span::{SourceFile, Span};
+use crate::tensor::TensorMap;
 pub use plan::{Arg, Buffer, Clusters, ElementType, Launch, Plan};
 
 /// The program to run.
@@ -78,12 +79,15 @@ pub struct Region {
 }
 
 /// What is known when a launch begins.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LaunchInfo {
     /// Index in the plan.
     pub index: u32,
     /// Global memory: the plan's buffers and the module's variables.
     pub regions: Vec<Region>,
+    /// Tensor maps that were encoded, by the digests of their bytes; those told of with an earlier launch may be left out.
+    #[serde(default)]
+    pub tensor_maps: Vec<(u64, TensorMap)>,
 }
 
 /// What is known when a launch has ended.

@@ -60,8 +60,10 @@ PROGRAMS = {
     "graphs": nvcc("graphs.cu", flags=("-arch=sm_90",)),
     "graphs-per-thread": nvcc("graphs.cu", flags=("-arch=sm_90", "-default-stream", "per-thread")),
     "ends": nvcc("ends.cu"),
+    "tensors": nvcc("tensors.cu", flags=("-arch=sm_90", "-std=c++17")),
     "driver": Program(("app.c",), compiler="cc"),
     "driver-graphs": Program(("graphs.c",), compiler="cc"),
+    "driver-tensors": Program(("tensors.c",), compiler="cc"),
     "overhead": Program(("overhead.c",), compiler="cc"),
     "rust": Program(compiler="given"),
     "triton": Program(("triton_program.py",), compiler="python", module="triton"),
@@ -97,6 +99,9 @@ def inside():
     yield clean("blocks", "dynamic-shared")
     yield clean("blocks", "symbols")
     yield clean("blocks", "print")
+    yield clean("tensors", "clean")
+    yield race("tensors", "no-wait", "R008")
+    yield race("tensors", "no-fence", "R008")
 
 
 def variants():

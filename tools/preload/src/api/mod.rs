@@ -13,12 +13,14 @@ mod modules;
 mod ready;
 mod streams;
 mod symbols;
+mod tensors;
 
 use std::ffi::{CStr, c_char};
 
 pub(crate) use copies::{Copy2D, Copy3D, rows_2d, rows_3d};
 pub(crate) use functions::{LaunchAttribute, LaunchConfig, cluster, packed};
 pub(crate) use symbols::address;
+pub(crate) use tensors::Tiled;
 #[cfg(test)]
 pub(crate) use symbols::all_names;
 
