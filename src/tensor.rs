@@ -271,7 +271,8 @@ impl TensorMap {
     /// What the box at these coordinates touches in global memory: addresses and bytes, where rows that follow each other are
     /// one range.
     pub fn ranges(&self, at: Coordinates) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let mut rows = self.rows(at).filter(|row| row.bytes > 0).map(|row| (row.address, row.bytes)).peekable();
+        let mut rows =
+            self.rows(at).filter(|row| row.bytes > 0).map(|row| (row.address, row.bytes)).peekable();
         std::iter::from_fn(move || {
             let (address, mut bytes) = rows.next()?;
             while let Some((_, more)) = rows.next_if(|(next, _)| *next == address.wrapping_add(bytes)) {

@@ -237,16 +237,10 @@ fn map(sizes: &[u64], extent: &[u32]) -> Arg {
 
 #[test]
 fn tensor_copies_are_logged_with_their_map_and_their_coordinates() {
-    let maps = [
-        map(&[2000], &[8]),
-        map(&[64, 32], &[16, 8]),
-        map(&[8, 4, 3, 4, 5], &[8, 2, 2, 2, 2]),
-    ];
+    let maps = [map(&[2000], &[8]), map(&[64, 32], &[16, 8]), map(&[8, 4, 3, 4, 5], &[8, 2, 2, 2, 2])];
     let args = std::iter::once(Arg::Buffer(0)).chain(maps).collect();
-    let plan = Plan {
-        buffers: vec![buffer("out", 8192)],
-        launches: vec![launch("k", [2, 1, 1], [40, 1, 1], args)],
-    };
+    let plan =
+        Plan { buffers: vec![buffer("out", 8192)], launches: vec![launch("k", [2, 1, 1], [40, 1, 1], args)] };
     let parsed = parse(TENSORS);
     assert_eq!(parsed.errors, []);
     let sites = SiteTable::new(&parsed.module);

@@ -16,5 +16,5 @@ extern "C" __global__ void tensor_store(const int* in, const __grid_constant__ T
     }
     __syncthreads();
     tile[0][t] = 1;
-    sum[blockIdx.x * 32 + t] = tile[0][31 - t] + tile[1][t];
+    sum[blockIdx.x * 32 + t] = tile[0][t] + tile[1][t];
 }

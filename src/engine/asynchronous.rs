@@ -108,7 +108,8 @@ impl Core {
                 match boxes.get(rank) {
                     None => self.source(copy, record, rank, target.bytes, entry),
                     Some(at) => {
-                        let stroke = Stroke::weak(AccessClass::Read, ELEMENT, Entry { single: false, ..entry });
+                        let stroke =
+                            Stroke::weak(AccessClass::Read, ELEMENT, Entry { single: false, ..entry });
                         for (address, bytes) in at.iter().flat_map(|at| at.map.ranges(at.at)) {
                             self.range(Place { address, block: 0 }, bytes, stroke);
                         }
@@ -173,7 +174,8 @@ impl Core {
         let element = element.max(1);
         // `cp.reduce` is relaxed.gpu, `red.async` relaxed.cluster.
         let scope = Some(if copy.bulk { Scope::Gpu } else { Scope::Cluster });
-        let stroke = Stroke { scope, ..Stroke::weak(AccessClass::Atomic, element, Entry { value: None, ..entry }) };
+        let stroke =
+            Stroke { scope, ..Stroke::weak(AccessClass::Atomic, element, Entry { value: None, ..entry }) };
         for offset in (0..bytes).step_by(element.into()) {
             self.element(Place { address: to.address.wrapping_add(offset), ..to }, stroke);
         }

@@ -46,11 +46,13 @@
 //!   complete.
 //! - *Asynchronous operations.* A copy's access that takes the place of earlier ones of the same bytes orders them with
 //!   whatever its completion orders. Reductions count as morally strong whatever the proxies. A copy that was waited for
-//!   by a group and by an mbarrier counts by either. May miss. A tensor copy whose map nobody saw being encoded has no
-//!   accesses here, and the run says so. What a copy leaves in a strong location is unknown from its issue on.
+//!   by a group and by an mbarrier counts by either. A tensor store writes what is inside of the tensor, where an H200 goes on
+//!   to the end of 16 bytes. May miss. A tensor copy whose map nobody saw being encoded has no accesses here, and the run says
+//!   so. What a copy leaves in a strong location is unknown from its issue on.
 //! - *Proxies.* Generic and async proxy only: a generic access and a later one in the async proxy need base causality with a
 //!   proxy fence by any thread on the path, as the formal model has it. The completion of a copy orders it with generic
-//!   accesses. Texture, surface and constant proxies make a run inconclusive, and so does what changes a tensor map; `ld.global.nc` is R009.
+//!   accesses. Texture, surface and constant proxies make a run inconclusive, and so does what changes a tensor map;
+//!   `ld.global.nc` is R009.
 //! - *Matrices.* Lanes that give addresses to `ldmatrix` and `stmatrix` count as those that access; of `wmma` tiles, all lanes
 //!   access all elements. The last may report too much where a warp loads and stores a tile of one shape in place, which
 //!   is a warning.

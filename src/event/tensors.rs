@@ -36,8 +36,7 @@ impl Tensors {
     /// Lanes tell coordinates.
     pub(super) fn note(&mut self, record: &Record<'_>) {
         for (rank, lane) in record.lanes().enumerate() {
-            let words =
-                [record.a(rank), record.read(rank).unwrap_or(0), record.written(rank).unwrap_or(0)];
+            let words = [record.a(rank), record.read(rank).unwrap_or(0), record.written(rank).unwrap_or(0)];
             self.coordinates.insert((record.block(), record.warp(), lane as u8), coordinates(words));
         }
     }

@@ -15,7 +15,8 @@ use crate::span::Span;
 const MAX_POSITIONS: usize = 6;
 
 /// Why the bytes of a tensor copy are not known.
-pub(super) const UNKNOWN_MAP: &str = "its tensor map was not encoded by `cuTensorMapEncodeTiled`, or is of a kind that is not covered";
+pub(super) const UNKNOWN_MAP: &str =
+    "its tensor map was not encoded by `cuTensorMapEncodeTiled`, or is of a kind that is not covered";
 
 /// Makes the reasons of one run.
 pub(super) struct Why<'w> {

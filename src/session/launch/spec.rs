@@ -71,7 +71,11 @@ pub struct SpecError {
 
 const FORMS: &str = "write `name:type[count]=init`, `name:type=value` or `@name`";
 
-pub(super) fn fail<T>(at: Range<usize>, message: impl Into<String>, help: impl Into<String>) -> Result<T, SpecError> {
+pub(super) fn fail<T>(
+    at: Range<usize>,
+    message: impl Into<String>,
+    help: impl Into<String>,
+) -> Result<T, SpecError> {
     Err(SpecError { at, message: message.into(), help: help.into() })
 }
 

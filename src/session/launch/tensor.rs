@@ -165,18 +165,24 @@ mod tests {
 
     #[test]
     fn maps_are_read() {
-        let SpecKind::Tensor(spec) = parse("m:tensor=@in f16[64,32] box[16,8]").unwrap().kind else { panic!() };
+        let SpecKind::Tensor(spec) = parse("m:tensor=@in f16[64,32] box[16,8]").unwrap().kind else {
+            panic!()
+        };
         assert_eq!(spec.buffer, "in");
         assert_eq!((spec.map.rank, spec.map.sizes, spec.map.strides[1]), (2, [64, 32, 1, 1, 1], 128));
         assert_eq!(needs(&spec.map), 64 * 32 * 2);
         assert_eq!(spec.init, None);
         let SpecKind::Tensor(spec) = parse("m:tensor=u8[64] box[16] init:3").unwrap().kind else { panic!() };
         assert_eq!((&*spec.buffer, spec.init), ("m", Some(Init::Constant(vec![3]))));
-        let all = "m:tensor=@in f32[6,4,2] box[4,2,1] strides[32,256] steps[1,2,1] swizzle:32 fill:nan offset:0x40";
+        let all =
+            "m:tensor=@in f32[6,4,2] box[4,2,1] strides[32,256] steps[1,2,1] swizzle:32 fill:nan offset:0x40";
         let SpecKind::Tensor(spec) = parse(all).unwrap().kind else { panic!() };
         let map = &spec.map;
         assert_eq!((map.address, map.swizzle, map.nan), (64, Swizzle::B32, true));
-        assert_eq!((map.strides, map.extent, map.steps), ([4, 32, 256, 0, 0], [4, 2, 1, 1, 1], [1, 2, 1, 1, 1]));
+        assert_eq!(
+            (map.strides, map.extent, map.steps),
+            ([4, 32, 256, 0, 0], [4, 2, 1, 1, 1], [1, 2, 1, 1, 1])
+        );
         assert_eq!(needs(map), 64 + 5 * 4 + 3 * 32 + 256 + 4);
     }
 

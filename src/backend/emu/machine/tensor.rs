@@ -109,7 +109,12 @@ impl Core<'_> {
     }
 
     /// The bytes of a tensor map.
-    fn tensor_map(&mut self, block: &Block, op: &TensorOp, address: u64) -> Result<[u8; tensor::BYTES], Refused> {
+    fn tensor_map(
+        &mut self,
+        block: &Block,
+        op: &TensorOp,
+        address: u64,
+    ) -> Result<[u8; tensor::BYTES], Refused> {
         if !address.is_multiple_of(tensor::ALIGN) {
             return Err(misaligned("by the tensor map at", address, tensor::ALIGN));
         }
@@ -141,9 +146,8 @@ impl Core<'_> {
         recorder.write(coordinates, mask, who, (0, 0));
         let logged = tagged(op.shared.space, mask, &operands.shared, &block.position, &mut recorder.a);
         recorder.read = digests;
-        recorder.written = std::array::from_fn(|lane| {
-            bulk_word(0, operands.mbarrier[lane], operands.ranks[lane] as u16)
-        });
+        recorder.written =
+            std::array::from_fn(|lane| bulk_word(0, operands.mbarrier[lane], operands.ranks[lane] as u16));
         recorder.write(site, logged, who, (0, 0));
     }
 
@@ -167,7 +171,9 @@ impl Core<'_> {
         let begin = i64::from(at[0]) * i64::from(map.ty.bytes());
         if begin % 16 != 0 {
             // An H200 takes it for an illegal instruction, and so it does with what follows.
-            return Err(device(format!("a box that begins {begin} bytes into its rows, which is no multiple of 16")));
+            return Err(device(format!(
+                "a box that begins {begin} bytes into its rows, which is no multiple of 16"
+            )));
         }
         if !op.loads && at.iter().any(|at| *at < 0) {
             return Err(device("a box to store that begins at a negative coordinate".into()));
@@ -260,7 +266,9 @@ impl Core<'_> {
     /// Puts a box into the tensor, but for what lies outside.
     fn write_tensor(&mut self, copy: &Copy, at: &Boxed, room: &[u8]) -> Result<(), Refused> {
         let image = self.image;
-        let Some(Code::Tensor(op)) = image.ops.get(copy.pc as usize).map(|op| &op.code) else { return Ok(()) };
+        let Some(Code::Tensor(op)) = image.ops.get(copy.pc as usize).map(|op| &op.code) else {
+            return Ok(());
+        };
         let reduce = op.reduce.as_ref().and_then(|reduce| update(reduce, at.map.ty));
         let element = at.map.ty.bytes() as usize;
         for row in at.map.rows(at.at).filter(|row| row.bytes > 0) {

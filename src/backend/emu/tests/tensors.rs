@@ -77,7 +77,9 @@ fn probe(case: &Case<'_>) -> Run {
                 "store" => format!("cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group"),
                 op => format!("cp.reduce.async.bulk.tensor.{rank}d.global.shared::cta.{op}.bulk_group"),
             };
-            format!("{copy} [%rd3, {{{at}}}], [%r1];\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;")
+            format!(
+                "{copy} [%rd3, {{{at}}}], [%r1];\ncp.async.bulk.commit_group;\ncp.async.bulk.wait_group 0;"
+            )
         }
     };
     let text = format!(
@@ -152,7 +154,10 @@ fn what_may_not_be_is_a_fault() {
         other => panic!("{other:?}"),
     };
     let (kind, detail) = fault("load u32 8,4 32 4,2 1,1 0 0 0 0,0 16");
-    assert_eq!((kind, &*detail), (FaultKind::Misaligned, "asynchronous copy to 0x10, which is no multiple of 128"));
+    assert_eq!(
+        (kind, &*detail),
+        (FaultKind::Misaligned, "asynchronous copy to 0x10, which is no multiple of 128")
+    );
     let (kind, detail) = fault("xor f32 8,4 32 4,2 1,1 0 0 0 0,0 0");
     assert_eq!((kind, &*detail), (FaultKind::Device, "no such reduction of elements of f32"));
     let (kind, detail) = fault("load u32 8,4 32 4,2 1,1 0 0 0 1,0 0");
@@ -175,7 +180,9 @@ fn a_map_of_other_bytes_is_not_understood() {
 
 /// FNV-1a, as the probe has it.
 fn checksum(bytes: &[u8]) -> u64 {
-    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
+    bytes
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3))
 }
 
 /// What the emulator says of a case, in the words of the probe.
