@@ -198,6 +198,9 @@ def driver():
             verdict="race" if rules else "clean",
             rules=rules,
         )
+    yield race("driver-tensors", "race", "R008")
+    for scenario in ("clean", "replaced", "in-memory"):
+        yield clean("driver-tensors", scenario)
     for scenario, rules in {
         "clean": (),
         "race": ("R001",),
