@@ -251,11 +251,11 @@ impl TensorMap {
             let mut rest = number;
             let mut inside = inside;
             let mut address = self.address.wrapping_add(from.cast_unsigned().wrapping_mul(element));
-            for dimension in 1..usize::from(self.rank) {
+            for (dimension, at) in at.iter().enumerate().take(self.rank.into()).skip(1) {
                 let count = self.count(dimension).max(1);
                 let step = (rest % count) * u64::from(self.steps[dimension]);
                 rest /= count;
-                let coordinate = i64::from(at[dimension]) + step.cast_signed();
+                let coordinate = i64::from(*at) + step.cast_signed();
                 match u64::try_from(coordinate) {
                     Ok(coordinate) if coordinate < self.sizes[dimension] => {
                         address = address.wrapping_add(coordinate.wrapping_mul(self.strides[dimension]));

@@ -130,7 +130,14 @@ fn tensor_cases() -> Vec<(&'static str, Case)> {
     let case = |what, launches| (what, Case { what, launches, ..CLEAN });
     let findings = &[("R008", "warp", "tile")];
     let race = Case { what: "race", code: 66, verdict: "race", findings, launches: 1, ..CLEAN };
-    vec![case("clean", 1), ("race", race), case("replaced", 2), case("in-memory", 1)]
+    let forged = Case {
+        what: "forged",
+        verdict: "inconclusive",
+        incomplete: &["unknown-instruction"],
+        launches: 1,
+        ..CLEAN
+    };
+    vec![case("clean", 1), ("race", race), case("replaced", 2), case("in-memory", 1), ("forged", forged)]
 }
 
 fn rust_cases() -> Vec<(&'static str, Case)> {

@@ -128,6 +128,11 @@ int main(int argc, char **argv) {
         memset(&map, 0, sizeof map);
         run(&map, place, 1);
         check(0);
+    } else if (strcmp(what, "forged") == 0) {
+        // As the device can change a map: the emulator has the address here.
+        map.opaque[1] = second;
+        run(&map, 0, 1);
+        check(1000);
     } else {
         return 92;
     }

@@ -115,10 +115,10 @@ impl Binder {
         for aliases in [false, true] {
             for (text, spec, param) in &defined {
                 match spec {
-                    Some(Spec { name, kind: SpecKind::Buffer { ty, count, init } }) => {
-                        if matches!(init, Init::Alias(_)) == aliases && !by_value(*param, *ty, *count) {
-                            self.define(text, name, *ty, *count, init);
-                        }
+                    Some(Spec { name, kind: SpecKind::Buffer { ty, count, init } })
+                        if matches!(init, Init::Alias(_)) == aliases && !by_value(*param, *ty, *count) =>
+                    {
+                        self.define(text, name, *ty, *count, init);
                     }
                     Some(Spec { name, kind: SpecKind::Tensor(spec) }) => {
                         let Some(init) = &spec.init else { continue };

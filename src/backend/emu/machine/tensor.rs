@@ -236,7 +236,7 @@ impl Core<'_> {
             }
             return Ok(());
         }
-        match (&copy.from, copy.from_cluster()) {
+        match (&copy.from, copy.shared_source()) {
             (Source::Staged(bytes), _) => room.extend_from_slice(bytes),
             (_, Some(from)) => self.read_shared_box(cluster, at, from, room)?,
             _ => return Ok(()),
@@ -313,7 +313,7 @@ impl Core<'_> {
 }
 
 impl Copy {
-    fn from_cluster(&self) -> Option<u64> {
+    fn shared_source(&self) -> Option<u64> {
         match self.from {
             Source::Memory(Where::Cluster(at)) => Some(at),
             _ => None,
