@@ -45,6 +45,22 @@ typedef unsigned long long Mbarrier;
 #define BULK_WAIT_READ(n) asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(n) : "memory")
 #define PROXY_FENCE() asm volatile("fence.proxy.async.shared::cta;" ::: "memory")
 
+// What `cuTensorMapEncodeTiled` makes; a kernel takes it as `const __grid_constant__`.
+struct alignas(64) TensorMap { unsigned long long opaque[16]; };
+#define TENSOR_LOAD(dst, map, x, y, bar)                                                                      \
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, %3}], [%4];" ::    \
+                     "r"(SMEM(dst)), "l"(&(map)), "r"(x), "r"(y), "r"(SMEM(bar)) : "memory")
+#define TENSOR_MULTICAST(dst, map, x, y, bar, mask)                                                           \
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"                \
+                 " [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(SMEM(dst)), "l"(&(map)), "r"(x), "r"(y),             \
+                 "r"(SMEM(bar)), "h"((short)(mask)) : "memory")
+#define TENSOR_STORE(map, x, y, src)                                                                          \
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%1, %2}], [%3];" ::"l"(&(map)), \
+                 "r"(x), "r"(y), "r"(SMEM(src)) : "memory")
+#define TENSOR_ADD(map, x, y, src)                                                                            \
+    asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.bulk_group [%0, {%1, %2}], [%3];" ::  \
+                     "l"(&(map)), "r"(x), "r"(y), "r"(SMEM(src)) : "memory")
+
 #define CLUSTER_ARRIVE() asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory")
 #define CLUSTER_ARRIVE_RELAXED() asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory")
 #define CLUSTER_WAIT() asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory")

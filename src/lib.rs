@@ -27,6 +27,8 @@ pub mod isa;
 
 pub mod abi;
 
+pub mod tensor;
+
 pub mod instrument;
 
 pub mod backend;

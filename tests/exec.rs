@@ -1,4 +1,5 @@
-//! `ptxrace exec` on programs: in C (`tests/exec/app.c`, `graphs.c` for graphs, and `devices.c` for several devices), which are linked against the driver, and one
+//! `ptxrace exec` on programs: in C (`tests/exec/app.c`, `graphs.c` for graphs, `devices.c` for several devices, `tensors.c` for
+//! tensor maps), which are linked against the driver, and one
 //! in Rust, which loads it through cudarc (`tests/exec/rust_app.rs`, in this very executable). No GPU is needed: each is run on
 //! the emulator, and as on a GPU, with a copy of the wrapper as the driver, which runs the instrumented kernels on the emulator.
 //!
@@ -154,6 +155,21 @@ fn device_cases() -> Vec<(&'static str, Case)> {
         clean("copy", 2),
         ("copy-apart", Case { what: "copy-apart", findings: copied, ..race }),
     ]
+}
+
+/// Of `tests/exec/tensors.c`.
+fn tensor_cases() -> Vec<(&'static str, Case)> {
+    let case = |what, launches| (what, Case { what, launches, ..CLEAN });
+    let findings = &[("R008", "warp", "tile")];
+    let race = Case { what: "race", code: 66, verdict: "race", findings, launches: 1, ..CLEAN };
+    let forged = Case {
+        what: "forged",
+        verdict: "inconclusive",
+        incomplete: &["unknown-instruction"],
+        launches: 1,
+        ..CLEAN
+    };
+    vec![case("clean", 1), ("race", race), case("replaced", 2), case("in-memory", 1), ("forged", forged)]
 }
 
 fn rust_cases() -> Vec<(&'static str, Case)> {
@@ -344,13 +360,15 @@ fn main() {
     let app = compile(folder.path(), "app");
     let graphs = compile(folder.path(), "graphs");
     let devices = compile(folder.path(), "devices");
+    let tensors = compile(folder.path(), "tensors");
     let driver = folder.path().join("driver.so");
     std::fs::copy(wrapper(), &driver).expect("a copy of the wrapper");
     let mut trials = Vec::new();
     let c_cases = c_cases().into_iter().map(|(name, case)| ("c", name, case, app.clone()));
     let graph_cases = graph_cases().into_iter().map(|(name, case)| ("graph", name, case, graphs.clone()));
     let device_cases = device_cases().into_iter().map(|(name, case)| ("device", name, case, devices.clone()));
-    for (kind, name, case, app) in c_cases.chain(graph_cases).chain(device_cases) {
+    let tensor_cases = tensor_cases().into_iter().map(|(name, case)| ("tensor", name, case, tensors.clone()));
+    for (kind, name, case, app) in c_cases.chain(graph_cases).chain(device_cases).chain(tensor_cases) {
         let folder = Arc::clone(&folder);
         let ignored = app.is_none();
         for (side, driver) in [("emu", None), ("gpu", Some(driver.clone()))] {

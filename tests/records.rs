@@ -148,7 +148,7 @@ fn check(text: &str, rules: &[&str]) {
             next[*queue] += 1;
         }
         let launched = Launched {
-            info: Some(LaunchInfo { index: 0, regions: Vec::new(), counter: 0 }),
+            info: Some(LaunchInfo { index: 0, ..LaunchInfo::default() }),
             units,
             end: LaunchEnd::default(),
         };

@@ -13,6 +13,7 @@ use ptxrace::backend::{Backend, LaunchEnd, LaunchInfo, Outcome, Owner, Program, 
 use ptxrace::instrument::{CallMode, SiteId, SiteTable, bundle, instrument};
 use ptxrace::ptx::parse;
 use ptxrace::span::SourceFile;
+use ptxrace::tensor::{DataType, Swizzle, TensorMap};
 
 const RINGS: u32 = 4;
 
@@ -212,6 +213,56 @@ fn the_runtime_logs_what_the_emulator_logs() {
             }
         }
         assert_eq!(native.buffers[0], got.contents[0]);
+    }
+}
+
+/// Copies of boxes by maps in parameters, of several ranks, by one lane and by many.
+const TENSORS: &str = include_str!("runtime/tensors.ptx");
+
+/// A map of `u32`, whose strides are those of sizes without gaps.
+fn map(sizes: &[u64], extent: &[u32]) -> Arg {
+    let mut map = TensorMap {
+        ty: DataType::U32,
+        rank: sizes.len() as u8,
+        address: 0,
+        sizes: [1; 5],
+        strides: [4; 5],
+        extent: [1; 5],
+        steps: [1; 5],
+        swizzle: Swizzle::None,
+        nan: false,
+    };
+    map.sizes[..sizes.len()].copy_from_slice(sizes);
+    map.extent[..extent.len()].copy_from_slice(extent);
+    for dimension in 1..sizes.len() {
+        map.strides[dimension] = map.strides[dimension - 1] * sizes[dimension - 1];
+    }
+    assert_eq!(map.check(), Ok(()));
+    Arg::Tensor(0, Box::new(map))
+}
+
+#[test]
+fn tensor_copies_are_logged_with_their_map_and_their_coordinates() {
+    let maps = [map(&[2000], &[8]), map(&[64, 32], &[16, 8]), map(&[8, 4, 3, 4, 5], &[8, 2, 2, 2, 2])];
+    let args = std::iter::once(Arg::Buffer(0)).chain(maps).collect();
+    let plan =
+        Plan { buffers: vec![buffer("out", 8192)], launches: vec![launch("k", [2, 1, 1], [40, 1, 1], args)] };
+    let parsed = parse(TENSORS);
+    assert_eq!(parsed.errors, []);
+    let sites = SiteTable::new(&parsed.module);
+    assert_eq!(sites.unlogged().len(), 0);
+    for seed in 0..8 {
+        let (_, units) = run(TENSORS, Some(&sites), &plan, seed);
+        let expected = threads(&units);
+        let got = run_instrumented(TENSORS, &single(TENSORS), &plan, seed, 1 << 14, false);
+        assert_eq!(got.dropped, 0);
+        for (thread, steps) in &expected {
+            for (step, other) in steps.iter().zip(&got.threads[thread]) {
+                let site = &sites.sites()[step.0 as usize];
+                assert_eq!(step, other, "{thread:?} {} {:?} seed {seed}", site.opcode, site.kind);
+            }
+        }
+        assert_eq!(expected, got.threads);
     }
 }
 

@@ -194,6 +194,18 @@ pub fn bulk_parts(word: u64) -> (u32, u64, u16) {
     (bytes.min(MOST_SHARED), word >> BULK_BITS & SHARED_OFFSET, (word >> 48) as u16)
 }
 
+/// The values `a`, `read` and `written` of a record of a box's coordinates.
+pub fn coordinate_words(at: [i32; 5]) -> [u64; 3] {
+    let [x, y, z, u, v] = at.map(|at| u64::from(at.cast_unsigned()));
+    [v, x | y << 32, z | u << 32]
+}
+
+/// The coordinates in these values.
+pub fn coordinates([a, read, written]: [u64; 3]) -> [i32; 5] {
+    let all = [read as u32, (read >> 32) as u32, written as u32, (written >> 32) as u32, a as u32];
+    all.map(u32::cast_signed)
+}
+
 /// The word that an mbarrier operation logs as `written`: arrivals (or the expected count) and bytes.
 pub fn mbarrier_word(count: u32, bytes: u32) -> u64 {
     u64::from(count) | u64::from(bytes) << 32

@@ -12,6 +12,7 @@ use crate::abi::Unit;
 use crate::instrument::{SiteId, SiteTable};
 use crate::ptx::ast::Module;
 use crate::span::{SourceFile, Span};
+use crate::tensor::TensorMap;
 pub use plan::{Arg, Buffer, Clusters, ElementType, Launch, Plan};
 
 /// The program to run.
@@ -99,7 +100,7 @@ impl Owner {
 }
 
 /// What is known when a launch begins.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LaunchInfo {
     /// Index in the plan.
     pub index: u32,
@@ -108,6 +109,9 @@ pub struct LaunchInfo {
     /// Which counter its tickets are drawn from. Each begins with the first ticket and runs on over launches.
     #[serde(default, skip_serializing_if = "plan::is_zero")]
     pub counter: u32,
+    /// Tensor maps that were encoded, by the digests of their bytes; those told of with an earlier launch may be left out.
+    #[serde(default)]
+    pub tensor_maps: Vec<(u64, TensorMap)>,
 }
 
 /// What is known when a launch has ended.

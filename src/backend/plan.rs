@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Owner;
+use crate::tensor::TensorMap;
 
 /// Element types of buffers and scalar arguments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +57,13 @@ pub enum Arg {
     Buffer(usize),
     /// A value, exactly as large as the parameter.
     Value(Vec<u8>),
+    /// A tensor map of a buffer, by its index in the plan. The map's address counts from where the buffer begins.
+    Tensor(usize, Box<TensorMap>),
+}
+
+/// The map of a tensor in a buffer that begins here.
+pub fn placed(map: &TensorMap, buffer: u64) -> TensorMap {
+    TensorMap { address: buffer.wrapping_add(map.address), ..map.clone() }
 }
 
 /// One launch.

@@ -7,7 +7,7 @@ use super::access::Stroke;
 use super::copies::Groups;
 use super::shadow::{Entry, Path};
 use crate::abi::Record;
-use crate::event::{Place, Target, copied, filled};
+use crate::event::{Place, Target, TensorBox, copied, filled};
 use crate::finding::AccessClass;
 use crate::instrument::SiteId;
 use crate::isa::{AsyncCopy, Completion, CopyBytes, Fill, GroupKind, GroupOp, ProxyFence, Scope, Tile};
@@ -17,20 +17,33 @@ const ELEMENT: u8 = 4;
 
 impl Core {
     /// Lanes issue copies, stores or reductions.
-    pub(super) fn copy(&mut self, copy: &AsyncCopy, record: &Record<'_>, targets: &[Target]) {
+    pub(super) fn copy(
+        &mut self,
+        copy: &AsyncCopy,
+        record: &Record<'_>,
+        targets: &[Target],
+        boxes: &[Option<TensorBox>],
+    ) {
+        if boxes.iter().any(Option::is_none) {
+            self.unknown_maps.insert(SiteId(record.site()));
+        }
         let path = if copy.bulk { Path::Bulk } else { Path::Copy };
         let Some(entry) = self.entry(record, path) else { return };
         match copy.completion {
-            Completion::Group => self.grouped(copy, GroupKind::Copy, record, entry),
-            Completion::BulkGroup => self.grouped(copy, GroupKind::Bulk, record, entry),
-            Completion::Mbarrier(_) => self.targeted(copy, record, targets, entry),
+            Completion::Group => self.grouped(copy, GroupKind::Copy, record, boxes, entry),
+            Completion::BulkGroup => self.grouped(copy, GroupKind::Bulk, record, boxes, entry),
+            Completion::Mbarrier(_) => self.targeted(copy, record, (targets, boxes), entry),
         }
     }
 
-    fn grouped(&mut self, copy: &AsyncCopy, kind: GroupKind, record: &Record<'_>, entry: Entry) {
-        if copy.bytes == CopyBytes::Descriptor {
-            return;
-        }
+    fn grouped(
+        &mut self,
+        copy: &AsyncCopy,
+        kind: GroupKind,
+        record: &Record<'_>,
+        boxes: &[Option<TensorBox>],
+        entry: Entry,
+    ) {
         let block = self.blocks.get_mut(record.block());
         let Some(warp) = block.and_then(|block| block.warps.get_mut(usize::from(record.warp()))) else {
             return;
@@ -46,19 +59,37 @@ impl Core {
         for (rank, lane) in record.lanes().enumerate() {
             let (written, read) = copied(copy, record, rank);
             let entry = Entry { mask: 1 << lane, ..entry };
-            self.source(copy, record, rank, read, Entry { order: number(&reads, lane), ..entry });
-            let to = Place::of(record, rank, &self.geometry);
-            self.destination(
-                copy,
-                record,
-                rank,
-                (to, written),
+            let (reads, writes) = (
+                Entry { order: number(&reads, lane), ..entry },
                 Entry { order: number(&writes, lane), ..entry },
             );
+            let to = Place::of(record, rank, &self.geometry);
+            if let CopyBytes::Tensor(_) = copy.bytes {
+                let Some(Some(at)) = boxes.get(rank) else { continue };
+                let reads = Entry { single: false, ..reads };
+                for (address, bytes) in at.map.shared_ranges(to.address) {
+                    let from = Place { address, ..to };
+                    self.range(from, bytes, Stroke::weak(AccessClass::Read, ELEMENT, reads));
+                }
+                let value = Some(crate::abi::mix_value(at.number(), to.address));
+                for (address, bytes) in at.map.ranges(at.at) {
+                    let element = at.map.ty.bytes() as u8;
+                    self.put(copy, element, (Place { address, block: 0 }, bytes), Entry { value, ..writes });
+                }
+                continue;
+            }
+            self.source(copy, record, rank, read, reads);
+            self.destination(copy, record, rank, (to, written), writes);
         }
     }
 
-    fn targeted(&mut self, copy: &AsyncCopy, record: &Record<'_>, targets: &[Target], entry: Entry) {
+    fn targeted(
+        &mut self,
+        copy: &AsyncCopy,
+        record: &Record<'_>,
+        (targets, boxes): (&[Target], &[Option<TensorBox>]),
+        entry: Entry,
+    ) {
         let lanes = record.lanes_by_rank();
         let mut last = None;
         for target in targets {
@@ -73,7 +104,17 @@ impl Core {
             // What goes to several blocks is read once.
             if copy.from.is_some() && last != Some(target.rank) {
                 let order = number(true);
-                self.source(copy, record, rank, target.bytes, Entry { mask, order, ..entry });
+                let entry = Entry { mask, order, ..entry };
+                match boxes.get(rank) {
+                    None => self.source(copy, record, rank, target.bytes, entry),
+                    Some(at) => {
+                        let stroke =
+                            Stroke::weak(AccessClass::Read, ELEMENT, Entry { single: false, ..entry });
+                        for (address, bytes) in at.iter().flat_map(|at| at.map.ranges(at.at)) {
+                            self.range(Place { address, block: 0 }, bytes, stroke);
+                        }
+                    }
+                }
             }
             last = Some(target.rank);
             // Its completion works on the mbarrier, which has to be one by then, and still when the phase is complete.
@@ -83,7 +124,19 @@ impl Core {
                 self.element(target.mbarrier, Stroke { scope: Some(Scope::Sys), ..completes });
             }
             let to = (target.to, target.bytes);
-            self.destination(copy, record, rank, to, Entry { mask, order: write, ..entry });
+            let entry = Entry { mask, order: write, ..entry };
+            match boxes.get(rank) {
+                None => self.destination(copy, record, rank, to, entry),
+                Some(None) => {}
+                Some(Some(at)) => {
+                    // Where it comes from stands for its value, as below.
+                    let value = Some(at.number().wrapping_sub(target.to.address));
+                    for (address, bytes) in at.map.shared_ranges(target.to.address) {
+                        let to = Place { address, ..target.to };
+                        self.put(copy, ELEMENT, (to, bytes), Entry { value, ..entry });
+                    }
+                }
+            }
         }
     }
 
@@ -106,21 +159,25 @@ impl Core {
         (to, bytes): (Place, u32),
         entry: Entry,
     ) {
-        let entry = Entry { single: false, ..entry };
-        if copy.op.is_some() {
-            let element = copy.element.max(1);
-            // `cp.reduce` is relaxed.gpu, `red.async` relaxed.cluster.
-            let scope = Some(if copy.bulk { Scope::Gpu } else { Scope::Cluster });
-            let stroke = Stroke { scope, ..Stroke::weak(AccessClass::Atomic, element, entry) };
-            for offset in (0..u64::from(bytes)).step_by(element.into()) {
-                self.element(Place { address: to.address.wrapping_add(offset), ..to }, stroke);
-            }
-            return;
-        }
         // Copies of the same bytes to the same place do no harm: where they come from stands for their value.
         let value = copy.from.and(record.read(rank)).map(|from| from.wrapping_sub(to.address));
-        let stroke = Stroke::weak(AccessClass::Write, ELEMENT, Entry { value, ..entry });
-        self.range(to, bytes.into(), stroke);
+        self.put(copy, copy.element, (to, bytes.into()), Entry { value, ..entry });
+    }
+
+    /// The write of a range, or the reduction of its elements of so many bytes.
+    fn put(&mut self, copy: &AsyncCopy, element: u8, (to, bytes): (Place, u64), entry: Entry) {
+        let entry = Entry { single: false, ..entry };
+        if copy.op.is_none() {
+            return self.range(to, bytes, Stroke::weak(AccessClass::Write, ELEMENT, entry));
+        }
+        let element = element.max(1);
+        // `cp.reduce` is relaxed.gpu, `red.async` relaxed.cluster.
+        let scope = Some(if copy.bulk { Scope::Gpu } else { Scope::Cluster });
+        let stroke =
+            Stroke { scope, ..Stroke::weak(AccessClass::Atomic, element, Entry { value: None, ..entry }) };
+        for offset in (0..bytes).step_by(element.into()) {
+            self.element(Place { address: to.address.wrapping_add(offset), ..to }, stroke);
+        }
     }
 
     /// Groups are closed or waited for.

@@ -49,11 +49,13 @@
 //!   complete.
 //! - *Asynchronous operations.* A copy's access that takes the place of earlier ones of the same bytes orders them with
 //!   whatever its completion orders. Reductions count as morally strong whatever the proxies. A copy that was waited for
-//!   by a group and by an mbarrier counts by either. Copies by tensor maps have no accesses here, and the run says so. May
-//!   miss. What a copy leaves in a strong location is unknown from its issue on.
+//!   by a group and by an mbarrier counts by either. A tensor store writes what is inside of the tensor, where an H200 goes on
+//!   to the end of 16 bytes. May miss. A tensor copy whose map nobody saw being encoded has no accesses here, and the run says
+//!   so. What a copy leaves in a strong location is unknown from its issue on.
 //! - *Proxies.* Generic and async proxy only: a generic access and a later one in the async proxy need base causality with a
 //!   proxy fence by any thread on the path, as the formal model has it. The completion of a copy orders it with generic
-//!   accesses. Texture, surface, constant and tensor-map proxies make a run inconclusive; `ld.global.nc` is R009.
+//!   accesses. Texture, surface and constant proxies make a run inconclusive, and so does what changes a tensor map;
+//!   `ld.global.nc` is R009.
 //! - *Matrices.* Lanes that give addresses to `ldmatrix` and `stmatrix` count as those that access; of `wmma` tiles, all lanes
 //!   access all elements. The last may report too much where a warp loads and stores a tile of one shape in place, which
 //!   is a warning.
@@ -85,6 +87,7 @@ mod sync;
 mod thread;
 mod triage;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
@@ -116,6 +119,8 @@ pub struct Report {
     pub degraded: u64,
     /// Accesses that were forgotten because too many unordered ones met at one word.
     pub lost: u64,
+    /// Copies by tensor maps that are not known.
+    pub unknown_maps: Vec<SiteId>,
     /// Damage in the records.
     pub damaged: Option<DecodeError>,
 }
@@ -255,6 +260,12 @@ impl Engine {
         (self.orderer.degraded(), self.core.lost, self.orderer.damaged())
     }
 
+    /// Copies by tensor maps that are not known, since the last call.
+    pub fn unknown_maps(&mut self) -> Vec<Site> {
+        let sites = std::mem::take(&mut self.core.unknown_maps);
+        sites.into_iter().filter_map(|site| self.core.sites.get(site).cloned()).collect()
+    }
+
     /// Whether all earlier launches of the plan have ended when this one starts, and it has when any later one does.
     fn stands_alone(&self, index: u32) -> bool {
         let at = index as usize;
@@ -293,6 +304,7 @@ impl Engine {
             launches: self.launches,
             degraded: self.orderer.degraded(),
             lost: self.core.lost,
+            unknown_maps: self.core.unknown_maps.iter().copied().collect(),
             damaged: self.orderer.damaged(),
         }
     }
@@ -304,6 +316,7 @@ impl Sink for Engine {
         let geometry = self.core.begin(info.index);
         self.orderer.begin(geometry);
         self.orderer.counted_by(info.counter);
+        self.orderer.add_tensor_maps(&info.tensor_maps);
         self.held.clear();
         self.streams = false;
         if !self.reports {
@@ -389,6 +402,8 @@ struct Core {
     explained: judge::Explained,
     /// Entries of the shadow that were lost although they mattered.
     lost: u64,
+    /// Copies by tensor maps that are not known.
+    unknown_maps: BTreeSet<SiteId>,
     /// What the host has copied and set.
     host: host::Host,
     /// Not all launches are for the first device.
@@ -417,6 +432,7 @@ impl Core {
             events: 0,
             explained: judge::Explained::default(),
             lost: 0,
+            unknown_maps: BTreeSet::new(),
             host: host::Host::default(),
             several_devices: false,
             outward: outward::Outward::default(),
@@ -570,9 +586,9 @@ impl Handler for Core {
         self.events += 1;
         match event {
             Event::Fence { record } => self.fence(&record),
-            Event::Copy { record, targets } => {
+            Event::Copy { record, targets, boxes } => {
                 if let Some(Role::Copy(copy)) = self.roles.get(record.site() as usize).copied() {
-                    self.copy(&copy, &record, targets);
+                    self.copy(&copy, &record, targets, boxes);
                 }
             }
             Event::Mbarrier { record, ranks } => {

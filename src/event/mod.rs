@@ -12,10 +12,14 @@ mod geometry;
 mod mbarrier;
 mod order;
 mod sizes;
+mod tensors;
 mod values;
 
-use crate::abi::{PEER, Record, SHARED_OFFSET, TAG_SHARED, Tagged};
+use std::sync::Arc;
+
+use crate::abi::{PEER, Record, SHARED_OFFSET, TAG_SHARED, Tagged, mix_value};
 use crate::instrument::SiteId;
+use crate::tensor::{Coordinates, TensorMap};
 pub use by_block::ByBlock;
 pub use geometry::Geometry;
 pub use order::Orderer;
@@ -109,6 +113,8 @@ pub enum Event<'r> {
         record: Record<'r>,
         /// What completes by mbarriers, in order.
         targets: &'r [Target],
+        /// Of a tensor copy, the boxes by rank; `None` where the map is not known.
+        boxes: &'r [Option<TensorBox>],
     },
     /// Lanes act on mbarriers.
     Mbarrier {
@@ -180,6 +186,24 @@ pub struct Target {
     pub mbarrier: Place,
     /// The number of the phase.
     pub phase: u32,
+}
+
+/// A box of a tensor.
+#[derive(Clone, Debug)]
+pub struct TensorBox {
+    /// The map.
+    pub map: Arc<TensorMap>,
+    /// The number by which the map is known.
+    pub digest: u64,
+    /// Where the box is.
+    pub at: Coordinates,
+}
+
+impl TensorBox {
+    /// A number for what the box holds.
+    pub fn number(&self) -> u64 {
+        self.at.iter().map(|at| u64::from(at.cast_unsigned())).fold(self.digest, mix_value)
+    }
 }
 
 /// Lanes at a barrier.

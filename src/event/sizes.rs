@@ -3,7 +3,7 @@
 use crate::abi::{MOST_SHARED, Record, bulk_parts};
 use crate::isa::{AsyncCopy, CopyBytes, Fill};
 
-/// Bytes that the copy of the lane with this rank writes and reads; none where a tensor map says how many.
+/// Bytes that the copy of the lane with this rank writes and reads. Those of a tensor copy stand in its map.
 pub fn copied(copy: &AsyncCopy, record: &Record<'_>, rank: usize) -> (u32, u32) {
     let logged = record.written(rank).unwrap_or(0);
     match copy.bytes {
@@ -16,7 +16,7 @@ pub fn copied(copy: &AsyncCopy, record: &Record<'_>, rank: usize) -> (u32, u32) 
             let (bytes, ..) = bulk_parts(logged);
             (bytes, bytes)
         }
-        CopyBytes::Descriptor => (0, 0),
+        CopyBytes::Tensor(_) => (0, 0),
     }
 }
 

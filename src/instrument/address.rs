@@ -77,6 +77,37 @@ pub(super) fn tagged(
     Ok(Some(out))
 }
 
+/// The generic address that an operand gives, which is one already or a parameter of the kernel.
+pub(super) fn generic_of(code: &mut Code, symbols: &Symbols<'_>, address: &Address<'_>) -> Result<Temp> {
+    let out = code.temp("b64");
+    let Some(base) = address.base else {
+        line!(code, "mov.b64 ", out, ", ", Hex(address.offset as u64));
+        return Ok(out);
+    };
+    match symbols.get(base.text) {
+        Some(symbol @ Symbol::Register { .. }) if symbol.bits() == Some(64) => {
+            line!(code, "mov.b64 ", out, ", ", base.text);
+        }
+        Some(Symbol::Variable(space @ (VarSpace::Param | VarSpace::Const | VarSpace::Global))) => {
+            let space = match space {
+                VarSpace::Param => "param",
+                VarSpace::Const => "const",
+                _ => "global",
+            };
+            line!(code, "mov.b64 ", out, ", ", base.text);
+            line!(code, "cvta.", space, ".u64 ", out, ", ", out);
+        }
+        _ => {
+            let what = format!("`{}` is no generic address of 64 bits", base.text);
+            return Err(InstrumentError::Operand { what, at: address.span });
+        }
+    }
+    if address.offset != 0 {
+        line!(code, "add.s64 ", out, ", ", out, ", ", address.offset);
+    }
+    Ok(out)
+}
+
 /// Tags an address of the own block's shared memory.
 pub(super) fn own(code: &mut Code, address: Temp) {
     line!(code, "and.b64 ", address, ", ", address, ", ", Hex(SHARED_OFFSET));

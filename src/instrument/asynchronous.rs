@@ -5,32 +5,31 @@
 //! where the phase was complete: a loop that polls gives one record.
 
 use super::access::{Strong, place};
+use super::address::generic_of as generic;
 use super::code::{Code, Hex, Temp, line};
 use super::error::Result;
 use super::order::number;
 use super::pass::{Pass, Values};
+use super::site::COORDINATES;
 use super::value::{Source, Type, elements, packed, raw, source, wide};
 use crate::abi::{BULK_BITS, SHARED_OFFSET};
 use crate::isa::{AsyncCopy, Completion, CopyBytes, Fill, Mbarrier, MbarrierOp, Space, Tile};
 use crate::ptx::ast::Operand;
 
 const B64: Type<'static> = Type { name: "b64", bits: 64 };
+const B32: Type<'static> = Type { name: "b32", bits: 32 };
 
 /// Instruments a copy, an asynchronous store or a reduction.
 pub(super) fn copy(pass: Pass<'_, '_>, copy: &AsyncCopy) -> Result<()> {
+    if let CopyBytes::Tensor(rank) = copy.bytes {
+        return tensor(pass, copy, rank.into());
+    }
     pass.log_at(|pass, code, skip| {
-        let descriptor = copy.bytes == CopyBytes::Descriptor;
-        let a = match copy.to {
-            Space::Global if descriptor => Some(zero(code)),
-            to => place(pass, code, to, copy.destination, skip)?,
-        };
+        let a = place(pass, code, copy.to, copy.destination, skip)?;
         let (read, written) = match (copy.from, copy.completion) {
             (None, Completion::Mbarrier(mbarrier)) => {
                 let read = place(pass, code, copy.to, mbarrier, skip)?;
                 (read, Some(value(pass, code, copy)?))
-            }
-            (Some(Space::Global), _) if descriptor => {
-                (Some(zero(code)), Some(bulk_word(pass, code, copy, skip)?))
             }
             (Some(from), _) => {
                 let read = place(pass, code, from, copy.source, skip)?;
@@ -47,6 +46,45 @@ pub(super) fn copy(pass: Pass<'_, '_>, copy: &AsyncCopy) -> Result<()> {
             return Err(pass.fault("an address of it is private to the thread"));
         }
         Ok(Some(Values { a, read, written, ..Values::default() }))
+    })
+}
+
+/// Instruments a copy of a box: its coordinates, then the copy.
+fn tensor(pass: Pass<'_, '_>, copy: &AsyncCopy, rank: usize) -> Result<()> {
+    pass.log_at(|pass, code, skip| {
+        let (shared, in_shared, map) = match copy.from {
+            Some(Space::Global) => (copy.to, copy.destination, copy.source),
+            from => (from.unwrap_or(Space::Shared), copy.source, copy.destination),
+        };
+        let Operand::Address(map) = pass.operand(map.into())? else {
+            return Err(pass.fault("it has no tensor map"));
+        };
+        let [Operand::Vector(at)] = &*map.extra else {
+            return Err(pass.fault("it has no coordinates"));
+        };
+        if at.len() != rank {
+            return Err(pass.fault("its coordinates are not those of its rank"));
+        }
+        let mut words = Vec::new();
+        for two in at.chunks(2) {
+            let sources: std::result::Result<Vec<_>, _> =
+                two.iter().map(|operand| source(pass.symbols, operand, B32)).collect();
+            words.push(packed(code, &sources?, B32.bits, map.span)?);
+        }
+        words.resize_with(3, || zero(code));
+        // In the order of `abi::coordinate_words`.
+        words.rotate_right(1);
+        let coordinates = pass.runtime.log(COORDINATES);
+        code.call(coordinates, pass.site.id.0 + 1, words.into_iter());
+
+        let Some(a) = place(pass, code, shared, in_shared, skip)? else {
+            return Err(pass.fault("an address of it is private to the thread"));
+        };
+        let map = generic(code, pass.symbols, map)?;
+        let digest = code.temp("b64");
+        line!(code, "call.uni (", digest, "), ", pass.runtime.tensor_map(), ", (", map, ")");
+        let written = bulk_word(pass, code, copy, skip)?;
+        Ok(Some(Values { a: Some(a), read: Some(digest), written: Some(written), ..Values::default() }))
     })
 }
 

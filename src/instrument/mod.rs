@@ -30,7 +30,7 @@ mod value;
 
 pub use error::InstrumentError;
 pub use reach::{Reach, each_name, reachable};
-pub use site::{SharedVariable, Site, SiteId, SiteKind, SiteTable, Unlogged};
+pub use site::{COORDINATES, SharedVariable, Site, SiteId, SiteKind, SiteTable, Unlogged};
 
 use crate::ptx::ast::Module;
 use crate::span::Span;

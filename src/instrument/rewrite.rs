@@ -157,7 +157,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             SiteKind::Group(_) | SiteKind::ClusterBarrier(_) | SiteKind::ProxyFence(_) | SiteKind::Exit => {
                 order::bare(pass)
             }
-            SiteKind::SharedVariable(_) => Ok(()),
+            SiteKind::SharedVariable(_) | SiteKind::Coordinates => Ok(()),
         }
     }
 }

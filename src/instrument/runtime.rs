@@ -18,6 +18,7 @@ const DRAW: &str = "\tatom.global.add.u64 %ticket, [%c+$TICKETS], 1;\n";
 /// Looks which was the last to be taken: a wait that is asked again and again must not take one each time, since no record
 /// would say what became of it.
 const LOOK: &str = "\tld.volatile.global.u64 %ticket, [%c+$TICKETS];\n\tadd.s64 %ticket, %ticket, -1;\n";
+const TENSOR_MAP: &str = include_str!("runtime/tensor_map.ptx");
 const REGISTERS: &str = include_str!("runtime/registers.ptx");
 const GROUP: &str = include_str!("runtime/group.ptx");
 const SAME_TICKET: &str = include_str!("runtime/same_ticket.ptx");
@@ -56,6 +57,7 @@ pub(super) struct Runtime {
     bundles: bool,
     tickets: bool,
     looks: bool,
+    tensor_maps: bool,
 }
 
 impl Runtime {
@@ -87,6 +89,13 @@ impl Runtime {
         "__ptxrace_last_ticket"
     }
 
+    /// The name of the function that gives the digest of a tensor map (`tensor::digest`), which is needed then. It takes the
+    /// map's generic address.
+    pub(super) fn tensor_map(&mut self) -> &'static str {
+        self.tensor_maps = true;
+        "__ptxrace_tensor_map"
+    }
+
     /// The text of all that is needed.
     pub(super) fn text(&self, target: Target, mode: CallMode) -> String {
         let mut text = String::from(CONTROL);
@@ -98,6 +107,10 @@ impl Runtime {
         if self.looks {
             text.push_str(&TICKET.replace("$NAME", "__ptxrace_last_ticket").replace("$GET", LOOK));
             names.push("__ptxrace_last_ticket".to_owned());
+        }
+        if self.tensor_maps {
+            text.push_str(TENSOR_MAP);
+            names.push("__ptxrace_tensor_map".to_owned());
         }
         if self.bundles || !self.payloads.is_empty() {
             text.push_str(&alone());

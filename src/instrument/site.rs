@@ -37,8 +37,12 @@ pub enum SiteKind {
     Exit,
     /// The issue of an asynchronous copy, store or reduction. `a` is the destination, `read` the source's tagged address
     /// (for a store or reduction from registers, the mbarrier's tagged address) and `written` depends: bytes read, if
-    /// they are limited; a bulk copy's `abi::bulk_word`; the value stored.
+    /// they are limited; a bulk copy's `abi::bulk_word`; the value stored. Of a tensor copy, `a` is its place in shared memory,
+    /// `read` the digest of the tensor map, and its bytes are left out.
     AsyncCopy(AsyncCopy),
+    /// The coordinates of a tensor copy's box, as `abi::coordinate_words`, logged before the copy itself, whose site is the
+    /// one before this.
+    Coordinates,
     /// A group of asynchronous copies is closed or waited for.
     Group(GroupOp),
     /// An mbarrier operation. `a` is its address; `read` the state that an arrival gave, 0 for none; `written` is
@@ -67,6 +71,9 @@ pub struct SharedVariable {
     /// Bytes of one element.
     pub element: u64,
 }
+
+/// What records of coordinates hold.
+pub const COORDINATES: Payload = Payload { a: true, read: true, written: true, tickets: false };
 
 /// One logged instruction.
 #[derive(Clone, Debug)]
@@ -120,6 +127,7 @@ impl Site {
                 written: copy.bulk || copy.from.is_none() || matches!(copy.bytes, CopyBytes::Limited(..)),
                 tickets: false,
             },
+            SiteKind::Coordinates => COORDINATES,
             SiteKind::Mbarrier(mbarrier) => Payload {
                 a: true,
                 read: matches!(mbarrier.op, MbarrierOp::Arrive { .. }),
@@ -411,13 +419,7 @@ impl<'a> Walk<'_, 'a> {
             Effect::Barrier(barrier) => Some(SiteKind::Barrier(barrier)),
             Effect::WarpBarrier => Some(SiteKind::WarpBarrier),
             Effect::Converge(mask) => Some(SiteKind::Converge(mask)),
-            Effect::AsyncCopy(copy) => {
-                if copy.bytes == CopyBytes::Descriptor {
-                    // Logged for its mbarrier and its group; the bytes it touches stay unknown.
-                    self.unlogged(instruction, "what it copies stands in a tensor map".into(), false);
-                }
-                Some(SiteKind::AsyncCopy(copy))
-            }
+            Effect::AsyncCopy(copy) => Some(SiteKind::AsyncCopy(copy)),
             Effect::Group(group) => Some(SiteKind::Group(group)),
             Effect::Mbarrier(mbarrier) => Some(SiteKind::Mbarrier(mbarrier)),
             Effect::ClusterBarrier(barrier) => Some(SiteKind::ClusterBarrier(barrier)),
@@ -441,8 +443,13 @@ impl<'a> Walk<'_, 'a> {
         if let Some(kind) = kind {
             let opcode = self.opcode(instruction);
             self.bundler.logged(instruction, SiteId(self.table.end()), &kind);
-            self.push(kind, opcode, instruction.span);
+            let is_tensor =
+                matches!(kind, SiteKind::AsyncCopy(AsyncCopy { bytes: CopyBytes::Tensor(_), .. }));
+            self.push(kind, Arc::clone(&opcode), instruction.span);
             self.index(instruction.span.start);
+            if is_tensor {
+                self.push(SiteKind::Coordinates, opcode, instruction.span);
+            }
         } else {
             self.bundler.passed(instruction);
         }

@@ -33,8 +33,9 @@ pub enum CopyBytes {
     Limited(u32, u8),
     /// This operand.
     Operand(u8),
-    /// By a descriptor in memory: not known.
-    Descriptor,
+    /// A box of a tensor of this rank, which a tensor map describes: the operand of global memory is the map with the coordinates
+    /// of the box.
+    Tensor(u8),
 }
 
 /// An asynchronous copy, store or reduction.
@@ -271,6 +272,13 @@ fn bulk<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
     if has("cp_mask") {
         return unordered("a bulk copy with a byte mask");
     }
+    if tensor && let Some(refused) = not_tiled(instruction, grouped) {
+        return refused;
+    }
+    let rank = RANKS.iter().position(|rank| has(rank)).map_or(0, |at| at + 1);
+    if tensor && rank == 0 {
+        return unordered("a tensor copy without its rank");
+    }
     // `[dst], [src], n{, [mbar]}{, mask}{, policy}`; with a tensor map `[dst], [map, {..}], [mbar]{, {..}}{, mask}{, policy}`
     // or `[map, {..}], [src]`.
     let mbarrier = if tensor { 2 } else { 3 };
@@ -291,7 +299,7 @@ fn bulk<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         to,
         source: 1,
         destination: 0,
-        bytes: if tensor { CopyBytes::Descriptor } else { CopyBytes::Operand(2) },
+        bytes: if tensor { CopyBytes::Tensor(at(rank)) } else { CopyBytes::Operand(2) },
         op: instruction.modifiers().iter().find_map(|word| op_of(word.text)),
         element: u8::try_from(element).unwrap_or(0),
         completion: if grouped { Completion::BulkGroup } else { Completion::Mbarrier(at(mbarrier)) },
@@ -310,19 +318,32 @@ fn bulk<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         "mbarrier::complete_tx::bytes",
         "multicast::cluster",
         "noftz",
-        "1d",
-        "2d",
-        "3d",
-        "4d",
-        "5d",
     ];
     let unknown = unknown(instruction, &known, |word| {
-        let shape = tensor
-            && (word.starts_with("tile") || word.starts_with("im2col") || word.starts_with("cta_group"));
+        let shape = tensor && (RANKS.contains(&word) || word == "tile" || word == "cta_group::1");
         let reduces = reduction && (op_of(word).is_some() || type_bytes(word).is_some());
         space_of(word).is_some() || is_eviction_hint(word) || shape || reduces
     });
     Classified { effect: Effect::AsyncCopy(copy), unknown }
+}
+
+/// The ranks of tensors.
+const RANKS: [&str; 5] = ["1d", "2d", "3d", "4d", "5d"];
+
+/// Tensor copies of other shapes than boxes, and those that complete in another block. What completes by a group orders nothing
+/// that others would wait for.
+fn not_tiled<'a>(instruction: &Instruction<'a>, grouped: bool) -> Option<Classified<'a>> {
+    let has = |start| instruction.modifiers().iter().any(|word| word.text.starts_with(start));
+    let what = if has("im2col") {
+        "a tensor copy by im2col"
+    } else if has("tile::gather4") || has("tile::scatter4") {
+        "a tensor copy of rows that are picked"
+    } else if has("cta_group::2") {
+        "a tensor copy for two blocks"
+    } else {
+        return None;
+    };
+    Some(certain(Effect::NotCovered { what, orders: !grouped }))
 }
 
 /// `st.async`, `red.async` to the shared memory of a cluster.

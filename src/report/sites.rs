@@ -92,6 +92,7 @@ fn kind(kind: &SiteKind) -> &'static str {
         SiteKind::WarpBarrier => "warp-barrier",
         SiteKind::Converge(_) => "converge",
         SiteKind::AsyncCopy(_) => "async-copy",
+        SiteKind::Coordinates => "coordinates",
         SiteKind::Group(_) => "copy-group",
         SiteKind::Mbarrier(_) => "mbarrier",
         SiteKind::ClusterBarrier(_) => "cluster-barrier",

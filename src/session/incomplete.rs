@@ -6,13 +6,17 @@ use crate::backend::{BackendError, Fault, FaultKind, LaunchEnd, Plan, Program, S
 use crate::diag::Diagnostic;
 use crate::explain::names::demangle;
 use crate::explain::{Sources, frames, user_frame};
-use crate::instrument::Unlogged;
+use crate::instrument::{SiteId, Unlogged};
 use crate::ptx::SourceLoc;
 use crate::report::{Incomplete, Reason};
 use crate::span::Span;
 
 /// Positions shown at most.
 const MAX_POSITIONS: usize = 6;
+
+/// Why the bytes of a tensor copy are not known.
+pub(super) const UNKNOWN_MAP: &str =
+    "its tensor map was not encoded by `cuTensorMapEncodeTiled`, or is of a kind that is not covered";
 
 /// Makes the reasons of one run.
 pub(super) struct Why<'w> {
@@ -105,6 +109,16 @@ impl Why<'_> {
         let loc = unlogged.loc.as_deref();
         let diagnostic = self.place(warning(&message), unlogged.span, loc, unlogged.why.clone());
         Incomplete { reason: Reason::UnknownInstruction, detail, diagnostic }
+    }
+
+    /// A copy by a tensor map that nobody saw being encoded.
+    pub(super) fn unknown_map(&self, site: SiteId) -> Option<Incomplete> {
+        let site = self.program.sites.get(site)?;
+        let line = self.line(site.span, site.loc.as_deref());
+        let detail = format!("`{}` at {line}: {UNKNOWN_MAP}", site.opcode);
+        let message = format!("`{}` was executed but not checked", site.opcode);
+        let diagnostic = self.place(warning(&message), site.span, site.loc.as_deref(), UNKNOWN_MAP.into());
+        Some(Incomplete { reason: Reason::UnknownInstruction, detail, diagnostic })
     }
 
     /// The order of synchronisation could not be replayed.

@@ -169,7 +169,7 @@ impl Device {
         };
         let mut recorder = Recorder::new(sink);
         // Whoever launches step by step knows what there is.
-        recorder.begin(&LaunchInfo { index, regions: Vec::new(), counter: 0 });
+        recorder.begin(&LaunchInfo { index, ..LaunchInfo::default() });
         let mut machine = Machine::new(setup, &mut self.memory, recorder);
         let stop = machine.run();
         machine.finish();

@@ -115,6 +115,8 @@ pub(super) enum Code {
     ClusterBarrier(ClusterBarrier),
     /// An asynchronous copy, store or reduction.
     Copy(Box<CopyOp>),
+    /// A copy or reduction of a box of a tensor.
+    Tensor(Box<TensorOp>),
     /// Groups of copies.
     Group(GroupOp),
     /// `mbarrier`
@@ -218,6 +220,22 @@ pub(super) struct CopyOp {
     pub(super) multicast: Option<Src>,
     /// Bytes of an element, and what becomes of it.
     pub(super) reduce: Option<(u32, Update)>,
+}
+
+/// A copy between shared memory and a box of a tensor.
+pub(super) struct TensorOp {
+    /// Where the tensor map is.
+    pub(super) map: Address,
+    /// Coordinates of the box.
+    pub(super) at: Box<[Src]>,
+    pub(super) shared: Address,
+    /// From global memory, and not to it.
+    pub(super) loads: bool,
+    pub(super) completion: CopyCompletion,
+    /// Mask of the blocks that get the data.
+    pub(super) multicast: Option<Src>,
+    /// What becomes of an element, by the number of its type; `None` for types without such a reduction.
+    pub(super) reduce: Option<Box<[Option<Update>]>>,
 }
 
 /// Where the data of an asynchronous operation comes from.

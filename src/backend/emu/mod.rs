@@ -6,9 +6,10 @@
 //!
 //! *Modelled*: all integer, logic, conversion and IEEE float operations; generic addressing, bounds and alignment of
 //! every access; divergence with independent threads; barriers, warp exchanges, calls; atomics; clusters, mbarriers and
-//! asynchronous copies, whose bytes move at some time before they are waited for; matrix operations of a warp.
+//! asynchronous copies, of boxes of tensors too, whose bytes move at some time before they are waited for; matrix operations
+//! of a warp.
 //! *Approximated*: memory is sequentially consistent, unless it shall be weak (`weak`); approximate float functions are exact to
-//! the last bit or so; clocks count steps. *Absent*: textures, copies by tensor maps, multimem and matrix operations of a
+//! the last bit or so; clocks count steps. *Absent*: textures, copies by `im2col` tensor maps, multimem and matrix operations of a
 //! warpgroup: a launch that reaches one stops there (`Stop::Unsupported`), and what was recorded until then stands.
 //!
 //! The schedule follows from `RunOptions::seed` alone, or is chosen step by step by a `Schedule`. Schedule points are the
@@ -39,6 +40,7 @@ use std::time::Instant;
 
 use rustc_hash::FxHashMap;
 
+use super::plan::placed;
 use super::{
     Arg, Backend, BackendError, LaunchInfo, MemoryOrder, Outcome, Owner, Plan, Program, Region, RunOptions,
     Sink,
@@ -47,6 +49,7 @@ use crate::abi::control::CONTROL_SYMBOL;
 use crate::instrument::{self, CallMode, SiteTable};
 use crate::ptx::ast::Module;
 use crate::span::Span;
+use crate::tensor::{TensorMap, digest};
 pub use device::{Device, Kernel, Loaded};
 use image::Image;
 use inserted::Inserted;
@@ -235,7 +238,8 @@ fn launch_all(
             schedule: schedule.as_mut().map(|schedule| &mut **schedule as &mut dyn Schedule),
         };
         let mut recorder = Recorder::new(sink);
-        recorder.begin(&LaunchInfo { index, regions: regions(plan, buffers, memory), counter: 0 });
+        let (regions, tensor_maps) = (regions(plan, buffers, memory), tensor_maps(launch, buffers));
+        recorder.begin(&LaunchInfo { index, regions, tensor_maps, counter: 0 });
         let mut machine = Machine::new(setup, memory, recorder);
         stop = if machine.is_chosen() { machine.run_chosen() } else { machine.run() };
         executed += machine.finish();
@@ -257,6 +261,18 @@ fn regions(plan: &Plan, buffers: &[u64], memory: &Memory) -> Vec<Region> {
             .for_each(|region| region.owner = buffer.owner);
     }
     regions
+}
+
+/// The tensor maps that a launch is given.
+fn tensor_maps(launch: &super::Launch, buffers: &[u64]) -> Vec<(u64, TensorMap)> {
+    let map = |arg: &Arg| match arg {
+        Arg::Tensor(index, map) => {
+            let map = placed(map, *buffers.get(*index)?);
+            Some((digest(&map.encode()), map))
+        }
+        _ => None,
+    };
+    launch.args.iter().filter_map(map).collect()
 }
 
 /// Allocates the plan's buffers and tells their bases.
@@ -315,6 +331,10 @@ fn parameters(image: &Image, launch: &super::Launch, buffers: &[u64]) -> Result<
             Arg::Value(value) => value.clone(),
             Arg::Buffer(index) => match buffers.get(*index) {
                 Some(base) => base.to_le_bytes().to_vec(),
+                None => return refuse(format!("there is no buffer {index}")),
+            },
+            Arg::Tensor(index, map) => match buffers.get(*index) {
+                Some(base) => placed(map, *base).encode().to_vec(),
                 None => return refuse(format!("there is no buffer {index}")),
             },
         };

@@ -169,6 +169,7 @@ impl Weak {
             | SiteKind::SharedVariable(_) => Role::Other,
             // What moves memory by itself, or orders it by other means, is not modelled here.
             SiteKind::AsyncCopy(_)
+            | SiteKind::Coordinates
             | SiteKind::Group(_)
             | SiteKind::Mbarrier(_)
             | SiteKind::ClusterBarrier(_)

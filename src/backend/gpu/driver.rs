@@ -13,6 +13,7 @@ use cudarc::driver::sys as cu;
 
 use crate::abi::Unit;
 use crate::backend::BackendError;
+use crate::tensor::{self, DataType, Swizzle, TensorMap};
 
 /// The oldest driver with all functions that are used, as it tells its version.
 const OLDEST_DRIVER: i32 = 12000;
@@ -112,6 +113,42 @@ impl Context {
             return Err(BackendError::NoDevice(what));
         }
         Self::open_device().map_err(|failure| BackendError::NoDevice(failure.detail()))
+    }
+
+    /// The bytes of a tensor map.
+    pub(super) fn encode(&self, map: &TensorMap) -> Result<[u8; tensor::BYTES]> {
+        let mut bytes = cu::CUtensorMap { opaque: [0; tensor::BYTES / 8] };
+        let ty = DataType::ALL.iter().position(|(_, ty)| *ty == map.ty).unwrap_or(0) as u32;
+        let swizzle = Swizzle::ALL.iter().position(|swizzle| *swizzle == map.swizzle).unwrap_or(0) as u32;
+        let strides = &map.strides[1..];
+        // SAFETY: the numbers are those of the driver's enumerations, whose members `DataType` and `Swizzle` have all up to
+        // their last; the arrays have five or four members each, of which the driver reads as many as the rank says, which
+        // `TensorMap::check` bounds; it writes the map.
+        check("cuTensorMapEncodeTiled", unsafe {
+            cu::cuTensorMapEncodeTiled(
+                &raw mut bytes,
+                std::mem::transmute::<u32, cu::CUtensorMapDataType>(ty),
+                map.rank.into(),
+                map.address as *mut c_void,
+                map.sizes.as_ptr(),
+                strides.as_ptr(),
+                map.extent.as_ptr(),
+                map.steps.as_ptr(),
+                cu::CUtensorMapInterleave::CU_TENSOR_MAP_INTERLEAVE_NONE,
+                std::mem::transmute::<u32, cu::CUtensorMapSwizzle>(swizzle),
+                cu::CUtensorMapL2promotion::CU_TENSOR_MAP_L2_PROMOTION_NONE,
+                if map.nan {
+                    cu::CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
+                } else {
+                    cu::CUtensorMapFloatOOBfill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE
+                },
+            )
+        })?;
+        let mut out = [0; tensor::BYTES];
+        for (to, word) in out.chunks_exact_mut(8).zip(bytes.opaque) {
+            to.copy_from_slice(&word.to_le_bytes());
+        }
+        Ok(out)
     }
 
     fn open_device() -> Result<Self> {

@@ -14,6 +14,7 @@ pub use self::driver::{leave_abandoned, library};
 pub use self::reach::unlogged;
 pub use self::ring::{Damaged, RingSizes, Taken, take};
 use self::ring::{Rings, RoundError};
+use super::plan::placed;
 use super::{
     Arg, Backend, BackendError, Fault, FaultKind, Launch, LaunchEnd, LaunchInfo, Outcome, Owner, Phase, Plan,
     Program, Region, RunOptions, Sink, Stop,
@@ -21,6 +22,7 @@ use super::{
 use crate::abi::control::CONTROL_SYMBOL;
 use crate::instrument::{CallMode, InstrumentError, SiteTable, instrument};
 use crate::ptx::ast::VarSpace;
+use crate::tensor::{self, TensorMap};
 
 /// Registers of a multiprocessor. A block must get by with them.
 const REGISTERS: u32 = 64 * 1024;
@@ -222,6 +224,7 @@ fn check_arguments(program: Program<'_>, launch: &Launch) -> Result<(), BackendE
         let bytes = match arg {
             Arg::Value(value) => value.len() as u64,
             Arg::Buffer(_) => size_of::<u64>() as u64,
+            Arg::Tensor(..) => tensor::BYTES as u64,
         };
         if parameter.bytes() != Some(bytes) {
             let wanted = parameter.bytes().unwrap_or(0);
@@ -243,6 +246,9 @@ fn kernel<'m>(module: &'m Module<'m>, launch: &Launch) -> Result<Kernel<'m>, Bac
         }
     })
 }
+
+/// The bytes of arguments, and the tensor maps among them.
+type Arguments = (Vec<Vec<u8>>, Vec<(u64, TensorMap)>);
 
 /// What the launches of a run share.
 struct Run<'c> {
@@ -273,10 +279,10 @@ impl Run<'_> {
         sites: &SiteTable,
         sink: &mut dyn Sink,
     ) -> Result<Option<Stop>, BackendError> {
-        let arguments = self.arguments(launch)?;
+        let (arguments, tensor_maps) = self.arguments(launch)?;
         let shape =
             Shape { grid: launch.grid, block: launch.block, cluster: launch.cluster, shared: launch.shared };
-        sink.begin(&LaunchInfo { index, regions: self.regions.clone(), counter: 0 });
+        sink.begin(&LaunchInfo { index, regions: self.regions.clone(), tensor_maps, counter: 0 });
         let mut end = LaunchEnd { unlogged, ..LaunchEnd::default() };
         let result = kernel
             .launch(&self.stream, shape, &arguments)
@@ -293,16 +299,25 @@ impl Run<'_> {
         }
     }
 
-    /// The parameters' bytes.
-    fn arguments(&self, launch: &Launch) -> Result<Vec<Vec<u8>>, BackendError> {
+    /// The parameters' bytes, and the tensor maps among them.
+    fn arguments(&self, launch: &Launch) -> Result<Arguments, BackendError> {
+        let buffer = |index: usize| match self.buffers.get(index) {
+            Some(memory) => Ok(memory.address()),
+            None => Err(BackendError::Plan(format!("`{}` is given no buffer {index}", launch.kernel))),
+        };
+        let mut maps = Vec::new();
         let bytes = |arg: &Arg| match arg {
             Arg::Value(bytes) => Ok(bytes.clone()),
-            Arg::Buffer(index) => match self.buffers.get(*index) {
-                Some(memory) => Ok(memory.address().to_le_bytes().to_vec()),
-                None => Err(BackendError::Plan(format!("`{}` is given no buffer {index}", launch.kernel))),
-            },
+            Arg::Buffer(index) => Ok(buffer(*index)?.to_le_bytes().to_vec()),
+            Arg::Tensor(index, map) => {
+                let map = placed(map, buffer(*index)?);
+                let bytes = self.context.encode(&map)?;
+                maps.push((tensor::digest(&bytes), map));
+                Ok(bytes.to_vec())
+            }
         };
-        launch.args.iter().map(bytes).collect()
+        let bytes = launch.args.iter().map(bytes).collect::<Result<_, BackendError>>()?;
+        Ok((bytes, maps))
     }
 
     /// Hands on records until the kernel has ended and the rings are empty.

@@ -10,7 +10,7 @@ use crate::backend::{self, LaunchEnd, LaunchInfo, Region, Sink};
 use crate::engine::kept::as_it_came;
 use crate::engine::{Engine, HostAccess, Ordered};
 use crate::finding::Finding;
-use crate::instrument::{SiteId, SiteTable};
+use crate::instrument::{Site, SiteId, SiteTable};
 
 /// Bytes of records that are kept at most, of the launch at hand and of those before it: the memory is the program's. If there
 /// are more, the engine gets them.
@@ -122,6 +122,11 @@ impl OpenTriage {
     /// See `Engine::shortcomings`.
     pub fn shortcomings(&self) -> (u64, u64, Option<DecodeError>) {
         self.engine.shortcomings()
+    }
+
+    /// See `Engine::unknown_maps`.
+    pub fn unknown_maps(&mut self) -> Vec<Site> {
+        self.engine.unknown_maps()
     }
 
     /// Launches that were clean, so far.

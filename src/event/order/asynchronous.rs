@@ -6,7 +6,9 @@ use super::Orderer;
 use super::pool::WarpKey;
 use crate::abi::{Record, SHARED_OFFSET, TAG_SHARED, bulk_parts};
 use crate::event::cluster::ClusterBarrier;
-use crate::event::{Arrival, ClusterMisuse, Event, Handler, Misuse, Place, Target, copied, filled};
+use crate::event::{
+    Arrival, ClusterMisuse, Event, Handler, Misuse, Place, Target, TensorBox, copied, filled,
+};
 use crate::isa::{self, AsyncCopy, Completion, CopyBytes, Fill, Mbarrier, MbarrierOp, Tile};
 
 impl Orderer {
@@ -67,25 +69,41 @@ impl Orderer {
 
     /// Replays the issue of copies: bytes that complete by an mbarrier count at once.
     pub(super) fn copy(&mut self, copy: &AsyncCopy, record: &Record<'_>, handler: &mut impl Handler) {
+        let mut boxes: SmallVec<[Option<TensorBox>; 1]> = SmallVec::new();
+        if let CopyBytes::Tensor(_) = copy.bytes {
+            let lanes = record.lanes().enumerate();
+            boxes.extend(lanes.map(|(rank, lane)| self.tensors.take(record, rank, lane)));
+        }
         if copy.completion == Completion::Group || copy.completion == Completion::BulkGroup {
             for rank in 0..record.lane_count() {
                 let (bytes, _) = copied(copy, record, rank);
                 self.note_copied(Place::of(record, rank, &self.geometry), bytes);
             }
-            handler.event(Event::Copy { record: *record, targets: &[] });
+            for at in boxes.iter().flatten() {
+                for (address, bytes) in at.map.ranges(at.at) {
+                    self.note_copied(Place { address, block: 0 }, bytes as u32);
+                }
+            }
+            handler.event(Event::Copy { record: *record, targets: &[], boxes: &boxes });
             return;
         }
         let mut targets: SmallVec<[Target; 4]> = SmallVec::new();
         for rank in 0..record.lane_count() {
             let to = Place::of(record, rank, &self.geometry);
-            let (bytes, _) = copied(copy, record, rank);
+            let (mut bytes, _) = copied(copy, record, rank);
+            let mut complete = bytes;
+            let tensor = boxes.get(rank);
+            if let Some(Some(at)) = tensor {
+                bytes = at.map.shared_bytes() as u32;
+                complete = at.map.box_bytes() as u32;
+            }
             let mut add = |orderer: &mut Self, to: Place, mbarrier: Place| {
-                if copy.bytes == CopyBytes::Descriptor {
+                if let Some(None) = tensor {
                     orderer.mbarriers.make_opaque(mbarrier);
                     return;
                 }
                 orderer.note_copied(to, bytes);
-                let phase = orderer.mbarriers.complete(mbarrier, bytes);
+                let phase = orderer.mbarriers.complete(mbarrier, complete);
                 targets.push(Target { rank: rank as u8, to, bytes, mbarrier, phase });
             };
             if copy.from.is_none() {
@@ -107,7 +125,7 @@ impl Orderer {
             }
         }
         self.stalled = false;
-        handler.event(Event::Copy { record: *record, targets: &targets });
+        handler.event(Event::Copy { record: *record, targets: &targets, boxes: &boxes });
     }
 
     /// Replays a fill.

@@ -32,12 +32,14 @@ use self::queue::{
 use super::by_block::ByBlock;
 use super::cluster::ClusterBarrier;
 use super::mbarrier::Mbarriers;
+use super::tensors::Tensors;
 use super::values::Values;
 use super::{Arrival, Event, Geometry, Handler, Place};
 use crate::abi::{DecodeError, Record, Tagged, Unit, decode};
 use crate::instrument::bundle::{Bundling, Member, expand};
 use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
 use crate::isa::{self, Access, AsyncCopy, BarrierKind, Fill, Mbarrier, MbarrierOp, Tile};
+use crate::tensor::TensorMap;
 
 /// What replay needs to know of a site.
 #[derive(Clone, Copy, Debug)]
@@ -54,6 +56,7 @@ enum Role {
     Exit,
     SharedVariable,
     Copy(AsyncCopy),
+    Coordinates,
     Mbarrier(Mbarrier),
     ClusterBarrier(isa::ClusterBarrier),
     Fill(Fill),
@@ -75,6 +78,7 @@ impl Role {
             SiteKind::Converge(_) => Self::Converge,
             SiteKind::Exit => Self::Exit,
             SiteKind::AsyncCopy(copy) => Self::Copy(*copy),
+            SiteKind::Coordinates => Self::Coordinates,
             SiteKind::Mbarrier(mbarrier) => Self::Mbarrier(*mbarrier),
             SiteKind::ClusterBarrier(barrier) => Self::ClusterBarrier(*barrier),
             SiteKind::Fill(fill) => Self::Fill(*fill),
@@ -118,6 +122,7 @@ pub struct Orderer {
     others: FxHashMap<u32, Watermark>,
     values: Values,
     mbarriers: Mbarriers,
+    tensors: Tensors,
     clusters: FxHashMap<u32, ClusterBarrier>,
     /// Some site is a cluster's barrier.
     has_cluster_barriers: bool,
@@ -152,6 +157,7 @@ impl Orderer {
             others: FxHashMap::default(),
             values: Values::default(),
             mbarriers: Mbarriers::default(),
+            tensors: Tensors::default(),
             clusters: FxHashMap::default(),
             stalled: false,
             ready: Vec::new(),
@@ -171,6 +177,11 @@ impl Orderer {
         self.unseen |= sites.unlogged().iter().any(|unlogged| unlogged.orders);
     }
 
+    /// Tensor maps were encoded, by the digests of their bytes.
+    pub fn add_tensor_maps(&mut self, maps: &[(u64, TensorMap)]) {
+        self.tensors.add(maps);
+    }
+
     /// Begins a launch.
     pub fn begin(&mut self, geometry: Geometry) {
         self.geometry = geometry;
@@ -179,6 +190,7 @@ impl Orderer {
         self.readers = 0;
         self.values.clear();
         self.mbarriers.clear();
+        self.tensors.clear();
         self.clusters.clear();
         self.ready.clear();
         self.flushing = false;
@@ -359,6 +371,7 @@ impl Orderer {
             Role::Converge => self.gather(key, site, record, false, handler),
             Role::Exit => self.exit(key, site, record.mask(), handler),
             Role::Copy(copy) => self.copy(&copy, record, handler),
+            Role::Coordinates => self.tensors.note(record),
             Role::Mbarrier(mbarrier) => {
                 let left = self.mbarrier(&mbarrier, record, record.mask(), false, handler);
                 if left != 0 {

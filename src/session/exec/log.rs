@@ -142,6 +142,8 @@ pub enum Gap {
     Opaque,
     /// The order of synchronisation could not be replayed.
     Degraded,
+    /// An instruction was not checked.
+    Instruction,
 }
 
 /// Writes the log of a process.

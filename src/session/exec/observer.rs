@@ -13,8 +13,10 @@ use super::order::Steps;
 use crate::abi::Unit;
 use crate::backend::{Launch, LaunchEnd, LaunchInfo, Sink, Stop};
 use crate::engine::{HostAccess, OpenTriage, Ordered};
+use crate::explain::names::demangle;
 use crate::finding::HOST_SITES;
 use crate::instrument::{SiteId, SiteTable};
+use crate::session::incomplete::UNKNOWN_MAP;
 use crate::span::SourceFile;
 use crate::trace::{ProcessTape, is_possible, sites_digest};
 
@@ -185,22 +187,30 @@ impl<L: Lines> Observer<L> {
         }
         let (degraded, lost, damaged) = self.engine.shortcomings();
         if degraded > 0 && self.shortcomings.0 == 0 {
-            self.found_wanting("strong operations have no order that explains their values".into());
+            self.found_wanting(
+                Gap::Degraded,
+                "strong operations have no order that explains their values".into(),
+            );
         }
         if lost > 0 && self.shortcomings.1 == 0 {
-            self.found_wanting("writes of words with very many writers were forgotten".into());
+            self.found_wanting(Gap::Degraded, "writes of words with very many writers were forgotten".into());
         }
         if let Some(damage) = damaged {
-            self.found_wanting(format!("records are damaged: {damage}"));
+            self.found_wanting(Gap::Degraded, format!("records are damaged: {damage}"));
+        }
+        for site in self.engine.unknown_maps() {
+            let kernel = demangle(&site.function).short;
+            let detail = format!("`{}` in `{kernel}`: {UNKNOWN_MAP}", site.opcode);
+            self.found_wanting(Gap::Instruction, detail);
         }
         self.shortcomings = (degraded, lost);
         self.flush();
     }
 
     /// What the engine could not do, which it will say again of a tape.
-    fn found_wanting(&mut self, detail: String) {
+    fn found_wanting(&mut self, kind: Gap, detail: String) {
         if self.given.insert(detail.clone()) {
-            self.lines.push(&Line::Incomplete { kind: Gap::Degraded, detail });
+            self.lines.push(&Line::Incomplete { kind, detail });
         }
     }
 

@@ -5,6 +5,7 @@ use rustc_hash::FxHashMap;
 use super::check::{self, Sized, describe, show};
 use super::infer::{self, Guess};
 use super::spec::{self, Init, Spec, SpecError, SpecKind};
+use super::tensor;
 use super::values::{self, is_float, type_name};
 use super::{Draft, Resolved, Selected, SpecText};
 use crate::backend::{Arg, Buffer, ElementType, Launch, Owner, Plan};
@@ -113,11 +114,21 @@ impl Binder {
         defined.extend(others.iter().map(|(text, spec)| (*text, spec, None)));
         for aliases in [false, true] {
             for (text, spec, param) in &defined {
-                let Some(Spec { name, kind: SpecKind::Buffer { ty, count, owner, init } }) = spec else {
-                    continue;
-                };
-                if matches!(init, Init::Alias(_)) == aliases && !by_value(*param, *ty, *count) {
-                    self.define(text, name, (*ty, *count, *owner), init);
+                match spec {
+                    Some(Spec { name, kind: SpecKind::Buffer { ty, count, owner, init } })
+                        if matches!(init, Init::Alias(_)) == aliases && !by_value(*param, *ty, *count) =>
+                    {
+                        self.define(text, name, (*ty, *count, *owner), init);
+                    }
+                    Some(Spec { name, kind: SpecKind::Tensor(spec) }) => {
+                        let Some(init) = &spec.init else { continue };
+                        if matches!(init, Init::Alias(_)) == aliases {
+                            let ty = tensor::element(spec.map.ty);
+                            let count = tensor::needs(&spec.map).div_ceil(ty.bytes() as u64);
+                            self.define(text, name, (ty, count, Owner::Device), init);
+                        }
+                    }
+                    _ => {}
                 }
             }
         }
@@ -326,6 +337,27 @@ impl Binder {
                     _ => format!("a structure is given as bytes, as in `{name}:u8[{size}]=0`"),
                 };
                 Err((message, help))
+            }
+            SpecKind::Tensor(spec) => {
+                let Some(buffer) = self.names.get(&spec.buffer) else {
+                    // A definition that failed has been reported.
+                    if spec.init.is_some() {
+                        return Ok(Arg::Value(Vec::new()));
+                    }
+                    return Err((format!("there is no buffer `{}`", spec.buffer), self.known(&spec.buffer)));
+                };
+                let has = self.plan.buffers.get(*buffer).map_or(0, |buffer| buffer.contents.len() as u64);
+                let needs = tensor::needs(&spec.map);
+                if needs > has {
+                    let message =
+                        format!("the tensor takes {needs} bytes of `{}`, which has {has}", spec.buffer);
+                    return Err((message, "make the buffer larger, or the tensor smaller".into()));
+                }
+                if size == crate::tensor::BYTES as u64 {
+                    return Ok(Arg::Tensor(*buffer, Box::new(spec.map.clone())));
+                }
+                let help = "a tensor map is a `const __grid_constant__ CUtensorMap`, of 128 bytes";
+                Err((format!("the tensor map `{name}` does not fit {described}"), help.into()))
             }
             SpecKind::Buffer { ty, count, init, .. } if by_value(Some(param), *ty, *count) => {
                 contents(text, *ty, *count, init).map(Arg::Value)

@@ -8,6 +8,7 @@ mod check;
 mod file;
 mod infer;
 pub mod spec;
+pub mod tensor;
 pub mod values;
 
 use std::path::{Path, PathBuf};

@@ -1,7 +1,8 @@
-//! The argument notation: `name:type[count]=init`, `name:type=value`, `@name`.
+//! The argument notation: `name:type[count]=init`, `name:type=value`, `@name`, and tensor maps (`tensor`).
 
 use std::ops::Range;
 
+use super::tensor::{self, TensorSpec};
 use super::values::{TYPE_NAMES, constant, parse_integer};
 use crate::backend::{ElementType, Owner};
 use crate::diag::nearest;
@@ -15,7 +16,7 @@ pub struct Spec {
     pub kind: SpecKind,
 }
 
-/// The three forms.
+/// The forms.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SpecKind {
     /// `@name`: a buffer defined elsewhere.
@@ -38,6 +39,8 @@ pub enum SpecKind {
         /// Contents.
         init: Init,
     },
+    /// `name:tensor=@buffer ..`
+    Tensor(Box<TensorSpec>),
 }
 
 /// How a buffer begins.
@@ -70,19 +73,23 @@ pub struct SpecError {
 
 const FORMS: &str = "write `name:type[count]=init`, `name:type=value` or `@name`";
 
-fn fail<T>(at: Range<usize>, message: impl Into<String>, help: impl Into<String>) -> Result<T, SpecError> {
+pub(super) fn fail<T>(
+    at: Range<usize>,
+    message: impl Into<String>,
+    help: impl Into<String>,
+) -> Result<T, SpecError> {
     Err(SpecError { at, message: message.into(), help: help.into() })
 }
 
 /// Whether a text can name a buffer: PTX identifiers, with dots.
-fn is_name(text: &str) -> bool {
+pub(super) fn is_name(text: &str) -> bool {
     let mut chars = text.chars();
     chars.next().is_some_and(|c| c.is_alphabetic() || "_$%".contains(c))
         && chars.all(|c| c.is_alphanumeric() || "_$.".contains(c))
 }
 
 /// Where `part` stands in `whole`, of which it is a slice.
-fn place(whole: &str, part: &str) -> Range<usize> {
+pub(super) fn place(whole: &str, part: &str) -> Range<usize> {
     let start = (part.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize).min(whole.len());
     start..start + part.len()
 }
@@ -108,6 +115,10 @@ pub fn parse(text: &str) -> Result<Spec, SpecError> {
         let at = place(text, rest);
         return fail(at, "the initial value is missing", format!("add one, such as `{}=0`", text.trim()));
     };
+    if shape.trim() == "tensor" {
+        let spec = tensor::parse(text, name, init.trim())?;
+        return Ok(Spec { name: name.into(), kind: SpecKind::Tensor(Box::new(spec)) });
+    }
     let (ty, count) = self::shape(text, shape)?;
     let init = init.trim();
     let at = place(text, init);
@@ -171,7 +182,7 @@ fn owner(init: &str) -> (Owner, &str) {
     (Owner::Device, init)
 }
 
-fn init(text: &str, at: Range<usize>, ty: ElementType, owner: Owner) -> Result<Init, SpecError> {
+pub(super) fn init(text: &str, at: Range<usize>, ty: ElementType, owner: Owner) -> Result<Init, SpecError> {
     const FORMS: &str = "write a number, `iota`, `random:SEED`, `file:PATH`, `uninit` or `@name`, behind `host:` or `managed:` for memory that the host reads while kernels run";
     match text {
         "iota" => return Ok(Init::Iota),

@@ -62,7 +62,7 @@ fuzz_target!(|data: &[u8]| {
     };
     let plan = Plan { buffers: Vec::new(), launches: vec![launch] };
     let mut engine = Engine::new(sites, &plan);
-    engine.begin(&LaunchInfo { index: 0, regions: Vec::new(), counter: 0 });
+    engine.begin(&LaunchInfo { index: 0, ..LaunchInfo::default() });
     for batch in units.chunks(64) {
         engine.records(batch);
     }

@@ -63,9 +63,11 @@ PROGRAMS = {
     "ends": nvcc("ends.cu"),
     "to-host": nvcc("to_host.cu"),
     "devices": dataclasses.replace(nvcc("devices.cu"), devices=2),
+    "tensors": nvcc("tensors.cu", flags=("-arch=sm_90", "-std=c++17")),
     "driver": Program(("app.c",), compiler="cc"),
     "driver-devices": Program(("devices.c",), compiler="cc", devices=2),
     "driver-graphs": Program(("graphs.c",), compiler="cc"),
+    "driver-tensors": Program(("tensors.c",), compiler="cc"),
     "overhead": Program(("overhead.c",), compiler="cc"),
     "rust": Program(compiler="given"),
     "triton": Program(("triton_program.py",), compiler="python", module="triton"),
@@ -101,6 +103,9 @@ def inside():
     yield clean("blocks", "dynamic-shared")
     yield clean("blocks", "symbols")
     yield clean("blocks", "print")
+    yield clean("tensors", "clean")
+    yield race("tensors", "no-wait", "R008")
+    yield race("tensors", "no-fence", "R008")
 
 
 def variants():
@@ -229,6 +234,9 @@ def driver():
             verdict="race" if rules else "clean",
             rules=rules,
         )
+    yield race("driver-tensors", "race", "R008")
+    for scenario in ("clean", "replaced", "in-memory"):
+        yield clean("driver-tensors", scenario)
     for scenario, rules in {
         "clean": (),
         "race": ("R001",),

@@ -42,6 +42,8 @@ fn registers(cx: &Cx<'_, '_>, operand: &Operand<'_>, out: &mut Vec<u32>, address
         if let Some(Entity::Register { slot, elements: 1, .. }) = base {
             addresses.push(slot);
         }
+        // Coordinates.
+        address.extra.iter().for_each(|extra| registers(cx, extra, out, addresses));
         return;
     }
     operand.each_name(&mut |name| {

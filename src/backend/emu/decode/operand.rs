@@ -277,6 +277,18 @@ impl<'c, 'a> Cx<'c, 'a> {
         if !address.extra.is_empty() {
             return self.refuse();
         }
+        self.place(address, space)
+    }
+
+    /// The generic address of an operand that has more behind a comma.
+    pub(in super::super) fn address_before_comma(&self, index: usize) -> Result<Address, Bad> {
+        match self.operand(index)? {
+            Operand::Address(address) => self.place(address, Space::Generic),
+            _ => self.refuse(),
+        }
+    }
+
+    fn place(&self, address: &crate::ptx::ast::Address<'_>, space: Space) -> Result<Address, Bad> {
         let base = match address.base {
             None => Src::Const(0),
             Some(word) => match self.find(word.text) {

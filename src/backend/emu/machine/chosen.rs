@@ -91,6 +91,7 @@ fn is_visible(code: &Code) -> bool {
         | Code::Barrier(_)
         | Code::ClusterBarrier(_)
         | Code::Copy(_)
+        | Code::Tensor(_)
         | Code::Group(_)
         | Code::Mbarrier(_)
         | Code::Fill(_)

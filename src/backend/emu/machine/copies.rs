@@ -9,6 +9,7 @@ use std::collections::BinaryHeap;
 use rustc_hash::FxHashMap;
 
 use super::access::{halt, read, write};
+use super::tensor::Boxed;
 use super::{Block, Core, Halt};
 use crate::abi::{LANES, Lanes, SHARED_OFFSET, lanes};
 use crate::backend::emu::image::{Code, CopySource};
@@ -92,6 +93,8 @@ pub(super) struct Copy {
     pub(super) mbarrier: Option<u64>,
     /// Ranks of the blocks that get the data, if there are several.
     pub(super) ranks: Option<u16>,
+    /// The box of a tensor that is the other side, whatever `from` or `to` say.
+    pub(super) tensor: Option<Box<Boxed>>,
 }
 
 /// A place that is the same for every block.
@@ -228,8 +231,15 @@ impl Core<'_> {
             if let What::Copy(copy) = &mut entry.what
                 && let Source::Memory(from) = copy.from
             {
-                match self.place(cluster, from, copy.read as usize, false) {
-                    Ok(bytes) => copy.from = Source::Staged(bytes.to_vec().into()),
+                let staged = match (&copy.tensor, from) {
+                    (Some(at), Where::Cluster(from)) => {
+                        let mut bytes = Vec::new();
+                        self.read_shared_box(cluster, at, from, &mut bytes).map(|()| bytes)
+                    }
+                    _ => self.place(cluster, from, copy.read as usize, false).map(|bytes| bytes.to_vec()),
+                };
+                match staged {
+                    Ok(bytes) => copy.from = Source::Staged(bytes.into()),
                     Err(refused) => result = result.and(Err(halt(usize::from(entry.lane), refused))),
                 }
             }
@@ -278,6 +288,9 @@ impl Core<'_> {
     }
 
     fn move_bytes(&mut self, cluster: usize, copy: &Copy, room: &mut Vec<u8>) -> Result<(), Refused> {
+        if let Some(at) = &copy.tensor {
+            return self.move_box(cluster, copy, at, room);
+        }
         let image = self.image;
         let Some(Code::Copy(op)) = image.ops.get(copy.pc as usize).map(|op| &op.code) else { return Ok(()) };
         room.clear();

@@ -25,7 +25,7 @@ struct Operands {
     ranks: Lanes,
 }
 
-fn misaligned(what: &str, value: u64, align: u64) -> Refused {
+pub(super) fn misaligned(what: &str, value: u64, align: u64) -> Refused {
     let detail = format!("asynchronous copy {what} {value:#x}, which is no multiple of {align}");
     Refused { kind: FaultKind::Misaligned, detail }
 }
@@ -168,15 +168,7 @@ impl Core<'_> {
         };
         let ranks = op.multicast.map(|_| operands.ranks[lane] as u16);
         if let (Some(mbarrier), Where::Cluster(at)) = (mbarrier, destination) {
-            if mbarrier >> RANK_SHIFT != at >> RANK_SHIFT && ranks.is_none() {
-                let detail =
-                    "an asynchronous copy whose mbarrier is not in the block that gets the data".into();
-                return Err(Refused { kind: FaultKind::Device, detail });
-            }
-            for (at, mbarrier) in targets(at, mbarrier, ranks) {
-                self.clusters[block.cluster].bytes(at, size, true)?;
-                self.with_mbarrier(block.cluster, mbarrier, |_| Ok(()))?;
-            }
+            self.check_targets(block.cluster, (at, mbarrier), ranks, size)?;
         }
         let source = match &op.from {
             CopySource::Registers(..) => Source::Registers(operands.values.map(|row| row[lane])),
@@ -199,11 +191,31 @@ impl Core<'_> {
             read: operands.read[lane] as u32,
             mbarrier,
             ranks,
+            tensor: None,
         })
     }
 
+    /// Whether all the places that get data have room for it and an mbarrier that is one.
+    pub(super) fn check_targets(
+        &mut self,
+        cluster: usize,
+        (at, mbarrier): (u64, u64),
+        ranks: Option<u16>,
+        size: usize,
+    ) -> Result<(), Refused> {
+        if mbarrier >> RANK_SHIFT != at >> RANK_SHIFT && ranks.is_none() {
+            let detail = "an asynchronous copy whose mbarrier is not in the block that gets the data".into();
+            return Err(Refused { kind: FaultKind::Device, detail });
+        }
+        for (at, mbarrier) in targets(at, mbarrier, ranks) {
+            self.clusters[cluster].bytes(at, size, true)?;
+            self.with_mbarrier(cluster, mbarrier, |_| Ok(()))?;
+        }
+        Ok(())
+    }
+
     /// Where an address leads, if all the bytes may be accessed.
-    fn reach(
+    pub(super) fn reach(
         &mut self,
         block: &Block,
         space: Space,

@@ -21,6 +21,7 @@ mod place;
 mod priorities;
 mod starve;
 mod step;
+mod tensor;
 mod unwritten;
 mod warp;
 mod weak;

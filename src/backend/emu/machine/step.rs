@@ -196,8 +196,13 @@ impl Core<'_> {
                 at.groups[group].pc += 1;
                 return Ok(After::Yield);
             }
-            Code::Copy(copy) => {
-                if self.issue(block, warp, group, copy, mask, op.site)? == Tried::Again {
+            Code::Copy(_) | Code::Tensor(_) => {
+                let tried = match &op.code {
+                    Code::Tensor(tensor) => self.issue_box(block, warp, group, tensor, mask, op.site)?,
+                    Code::Copy(copy) => self.issue(block, warp, group, copy, mask, op.site)?,
+                    _ => Tried::Done,
+                };
+                if tried == Tried::Again {
                     return Ok(After::Yield);
                 }
                 self.changed = self.clock;

@@ -3,13 +3,15 @@
 use super::super::decode::{Bad, Cx};
 use super::super::image::{
     Address, Code, CopyCompletion, CopyLength, CopyOp, CopySource, FillOp, MbarrierAction, MbarrierCode,
-    Space,
+    Space, TensorOp, Update,
 };
 use super::super::mbarrier;
 use super::super::regs::Src;
 use super::super::types::Ty;
 use super::{atomic, lanewise1};
 use crate::isa::{self, AsyncCopy, Completion, CopyBytes, Effect, MbarrierOp};
+use crate::ptx::ast::Operand;
+use crate::tensor::DataType;
 
 /// Bytes of which bulk copies are made.
 const BULK: u32 = 16;
@@ -52,7 +54,62 @@ pub(super) fn remote(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     }
 }
 
+/// A copy or reduction of a box.
+fn tensor(cx: &Cx<'_, '_>, copy: &AsyncCopy, rank: usize) -> Result<Code, Bad> {
+    let loads = copy.from == Some(isa::Space::Global);
+    let (map, shared, shared_space) = match copy.from {
+        Some(isa::Space::Global) => (copy.source, copy.destination, copy.to),
+        Some(from) => (copy.destination, copy.source, from),
+        None => return cx.refuse(),
+    };
+    let Operand::Address(written) = cx.operand(map.into())? else { return cx.refuse() };
+    let [Operand::Vector(at)] = &*written.extra else { return cx.refuse() };
+    if at.len() != rank {
+        return cx.refuse();
+    }
+    let at = at.iter().map(|at| cx.value(at, Ty::S(32))).collect::<Result<Vec<_>, _>>()?;
+    let shared_space = space(shared_space);
+    let completion = match copy.completion {
+        Completion::Mbarrier(operand) => {
+            CopyCompletion::Mbarrier(cx.address_in(operand.into(), shared_space)?)
+        }
+        _ => CopyCompletion::BulkGroup,
+    };
+    let reduce = copy.op.map(|_| DataType::ALL.iter().map(|(_, ty)| reduction(cx, *ty)).collect());
+    Ok(Code::Tensor(Box::new(TensorOp {
+        map: cx.address_before_comma(map.into())?,
+        at: at.into(),
+        shared: cx.address_in(shared.into(), shared_space)?,
+        loads,
+        completion,
+        multicast: copy.multicast.map(|operand| cx.src(operand.into(), Ty::B(16))).transpose()?,
+        reduce,
+    })))
+}
+
+/// The reduction of elements of this type, if there is one: those that an H200 has.
+fn reduction(cx: &Cx<'_, '_>, ty: DataType) -> Option<Update> {
+    let op = cx.one_of(&["add", "min", "max", "inc", "dec", "and", "or", "xor"])?;
+    let of = match (ty, op) {
+        (DataType::U32, _) => Ty::U(32),
+        (DataType::U64, "add" | "min" | "max") => Ty::U(64),
+        (DataType::I32, "add" | "min" | "max") => Ty::S(32),
+        (DataType::I64, "min" | "max") => Ty::S(64),
+        (DataType::I32, "and" | "or" | "xor") => Ty::B(32),
+        (DataType::U64, "and" | "or" | "xor") => Ty::B(64),
+        (DataType::F16, "add" | "min" | "max") => Ty::F16,
+        (DataType::Bf16, "add" | "min" | "max") => Ty::Bf16,
+        (DataType::F32 | DataType::F32Ftz | DataType::Tf32 | DataType::Tf32Ftz, "add") => Ty::F32,
+        (DataType::F64, "add") => Ty::F64,
+        _ => return None,
+    };
+    atomic::update(cx, of)
+}
+
 fn issue(cx: &Cx<'_, '_>, copy: &AsyncCopy) -> Result<Code, Bad> {
+    if let CopyBytes::Tensor(rank) = copy.bytes {
+        return tensor(cx, copy, rank.into());
+    }
     let to_space = space(copy.to);
     let to = cx.address_in(copy.destination.into(), to_space)?;
     let from = match copy.from {
@@ -75,12 +132,7 @@ fn issue(cx: &Cx<'_, '_>, copy: &AsyncCopy) -> Result<Code, Bad> {
             (length, most)
         }
         CopyBytes::Operand(operand) => (CopyLength::Operand(cx.size(operand.into())?), BULK),
-        CopyBytes::Descriptor => {
-            return Err(format!(
-                "`{}` copies by a tensor map, which the emulator does not read",
-                cx.instruction.full_opcode()
-            ));
-        }
+        CopyBytes::Tensor(_) => return cx.refuse(),
     };
     if !copy.bulk && copy.from.is_some() && ![4, 8, 16].contains(&align) || align == 0 {
         return cx.refuse();

@@ -13,6 +13,7 @@ mod memory;
 mod notices;
 mod records;
 mod steps;
+mod tensors;
 mod video;
 mod warps;
 
@@ -24,6 +25,7 @@ use crate::backend::{
 };
 use crate::instrument::SiteTable;
 use crate::span::SourceFile;
+use crate::tensor::TensorMap;
 use std::time::Duration;
 
 /// Keeps everything that a run delivers.
@@ -122,6 +124,16 @@ impl Run {
             owner: Owner::Device,
         });
         self.plan.launches[0].args.push(Arg::Buffer(index));
+        self
+    }
+    /// The next argument is this tensor map of a buffer.
+    pub(super) fn tensor(mut self, buffer: usize, map: TensorMap) -> Self {
+        self.plan.launches[0].args.push(Arg::Tensor(buffer, Box::new(map)));
+        self
+    }
+    /// The next argument is these bytes.
+    pub(super) fn value(mut self, bytes: &[u8]) -> Self {
+        self.plan.launches[0].args.push(Arg::Value(bytes.to_vec()));
         self
     }
     pub(super) fn words(self, name: &str, words: &[u32]) -> Self {

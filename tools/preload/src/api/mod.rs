@@ -13,6 +13,7 @@ mod modules;
 mod ready;
 mod streams;
 mod symbols;
+mod tensors;
 
 use std::ffi::{CStr, c_char};
 
@@ -21,6 +22,7 @@ pub(crate) use functions::{LaunchAttribute, LaunchConfig, cluster, packed};
 pub(crate) use symbols::address;
 #[cfg(test)]
 pub(crate) use symbols::all_names;
+pub(crate) use tensors::Tiled;
 
 use crate::call::Cx;
 use crate::code::{Answer, Code};

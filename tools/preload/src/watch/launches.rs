@@ -4,12 +4,15 @@ use ptxrace::abi::Unit;
 use ptxrace::backend::{Launch, LaunchEnd, LaunchInfo, Sink, Stop};
 use ptxrace::session::exec::log::{Gap, Line, Writer};
 use ptxrace::session::exec::{Observer, current_test};
+use ptxrace::tensor::TensorMap;
 
 use super::{Stream, Watch};
 
 /// Takes records where they are checked, if the launch is to be checked, and keeps how it ended.
 pub(crate) struct Tap<'t> {
     observer: Option<&'t mut Observer<Option<Writer>>>,
+    /// Tensor maps that the launch is told of.
+    tensor_maps: &'t mut Vec<(u64, TensorMap)>,
     end: LaunchEnd,
 }
 
@@ -23,7 +26,8 @@ impl Tap<'_> {
 impl Sink for Tap<'_> {
     fn begin(&mut self, info: &LaunchInfo) {
         if let Some(observer) = &mut self.observer {
-            observer.begin(info);
+            let tensor_maps = std::mem::take(self.tensor_maps);
+            observer.begin(&LaunchInfo { tensor_maps, ..info.clone() });
         }
     }
 
@@ -74,7 +78,11 @@ impl Watch {
 
     /// What takes the records of the launch that has begun.
     pub(crate) fn tap(&mut self, checked: bool) -> Tap<'_> {
-        Tap { observer: checked.then_some(&mut self.observer), end: LaunchEnd::default() }
+        Tap {
+            observer: checked.then_some(&mut self.observer),
+            tensor_maps: &mut self.tensors.pending,
+            end: LaunchEnd::default(),
+        }
     }
 
     /// A launch has ended.

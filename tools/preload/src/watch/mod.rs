@@ -6,6 +6,7 @@ mod graphs;
 mod images;
 mod launches;
 mod order;
+mod tensors;
 
 pub(crate) use copies::{Place, Rows, Timing, write};
 pub(crate) use graphs::{Branches, Ended};
@@ -35,6 +36,7 @@ pub(crate) struct Watch {
     graphs: graphs::Launches,
     /// How often calls that make something were called, for its name.
     counts: FxHashMap<&'static str, u32>,
+    tensors: tensors::Tensors,
 }
 
 impl Watch {
@@ -49,6 +51,7 @@ impl Watch {
             events: FxHashMap::default(),
             graphs: graphs::Launches::default(),
             counts: FxHashMap::default(),
+            tensors: tensors::Tensors::default(),
         }
     }
 

@@ -12,6 +12,7 @@ mod modules;
 mod others;
 mod streams;
 mod symbols;
+mod tensors;
 
 pub(super) use streams::call_later;
 pub(super) use symbols::find;

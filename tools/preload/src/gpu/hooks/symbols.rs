@@ -22,6 +22,7 @@ fn all() -> &'static FxHashMap<&'static str, usize> {
             super::modules::table(),
             super::others::table(),
             super::streams::table(),
+            super::tensors::table(),
             table(),
         ];
         tables.into_iter().flatten().collect()
