@@ -4,6 +4,8 @@ import itertools
 import random
 import struct
 
+from . import tiles
+
 LANES = 4096
 
 # Bits that a kind has in its register. Kinds of 8 bits are in registers of 32, whose upper bits are noise.
@@ -12,7 +14,7 @@ REGISTER = {
     "b32": 32, "u32": 32, "s32": 32, "f32": 32, "f16x2": 32, "bf16x2": 32, "u16x2": 32, "s16x2": 32,
     "u8": 32, "s8": 32, "count": 32, "lane": 32, "few": 32, "angle": 32,
     "b64": 64, "u64": 64, "s64": 64, "f64": 64,
-    "pred": 1,
+    "pred": 1, **tiles.WIDTHS,
 }  # fmt: skip
 
 # Exponent and fraction bits.
@@ -149,6 +151,8 @@ def lanes(kinds):
     """One tuple of operands for each lane."""
     if not kinds:
         return [()] * LANES
+    if kinds[0] in tiles.KINDS:
+        return tiles.lanes(kinds, LANES)
     rng = random.Random("/".join(kinds))
     lists = [edges(kind) for kind in kinds]
     size = 1
