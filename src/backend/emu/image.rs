@@ -306,9 +306,11 @@ pub(super) struct TileOp {
     pub(super) lines: u32,
     /// Lines are columns.
     pub(super) columns: bool,
-    /// Bytes of an element.
+    /// Bytes of what is moved at once: an element, or a word of small ones.
     pub(super) bytes: u32,
-    /// Elements that one register holds.
+    /// Elements in that. `length` counts such, but the stride elements.
+    pub(super) together: u32,
+    /// How many such one register holds.
     pub(super) packed: u32,
 }
 

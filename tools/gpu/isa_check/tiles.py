@@ -82,7 +82,8 @@ def value(rng, kind, way):
     return sum(number(rng, name, way, is_sum) << at * bits for at in range(count))
 
 
-def lanes(kinds, count):
-    """One tuple of operands for each lane."""
-    rng = random.Random("/".join(kinds))
-    return [tuple(value(rng, kind, WAYS[lane // GROUP % len(WAYS)]) for kind in kinds) for lane in range(count)]
+def lanes(kinds, group):
+    """One tuple of operands for each lane of a group."""
+    rng = random.Random("/".join((*kinds, str(group))))
+    way = WAYS[group % len(WAYS)]
+    return [tuple(value(rng, kind, way) for kind in kinds) for _ in range(GROUP)]

@@ -152,7 +152,7 @@ def lanes(kinds):
     if not kinds:
         return [()] * LANES
     if kinds[0] in tiles.KINDS:
-        return tiles.lanes(kinds, LANES)
+        return [row for group in range(LANES // tiles.GROUP) for row in tiles.lanes(kinds, group)]
     rng = random.Random("/".join(kinds))
     lists = [edges(kind) for kind in kinds]
     size = 1

@@ -147,7 +147,7 @@ impl Core<'_> {
 
     /// From line to line of a tile, in elements.
     fn strides(&mut self, block: &mut Block, warp: usize, group: usize, tile: &TileOp) -> Lanes {
-        let dense = Src::Const(tile.length.into());
+        let dense = Src::Const((tile.length * tile.together).into());
         self.value(block, warp, group, tile.stride.unwrap_or(dense)).map(|stride| low(stride, 32))
     }
 
@@ -155,7 +155,7 @@ impl Core<'_> {
     /// have room for more than there is, elements are in several.
     fn tile(&mut self, block: &mut Block, warp: usize, group: usize, tile: &TileOp) -> Result<(), Halt> {
         let here = block.warps[warp].groups[group];
-        let strides = self.strides(block, warp, group, tile);
+        let strides = self.strides(block, warp, group, tile).map(|stride| stride / u64::from(tile.together));
         let Block { position, cluster, warps, .. } = block;
         let at = &mut warps[warp];
         let addresses = Self::addresses(at, here, &tile.address);

@@ -13,6 +13,7 @@ mod convert;
 mod eight;
 mod exact;
 mod float;
+mod fragment;
 mod half;
 mod integer;
 mod logic;
@@ -21,6 +22,7 @@ mod memory;
 mod moves;
 mod numeric;
 mod packed;
+mod tensor;
 mod video;
 mod warp;
 
