@@ -8,7 +8,7 @@ import tempfile
 import threading
 from dataclasses import dataclass
 
-from .module import STRIDE, Module
+from .module import Module
 
 GPU_LOCK = threading.Lock()
 
@@ -32,7 +32,7 @@ def outcomes(options, backend, forms):
         if not some:
             continue
         with tempfile.TemporaryDirectory() as folder:
-            module = Module(some)
+            module = Module(some, options.trimmed)
             run = once(options, backend, module, pathlib.Path(folder))
         if run.done:
             found |= {form.name: Outcome(run.output(module, index)) for index, form in enumerate(some)}
@@ -57,7 +57,7 @@ class Once:
 
     def output(self, module, index):
         at = module.outputs[index]
-        return self.dump[at : at + STRIDE * len(module.forms[index].results)]
+        return self.dump[at : at + 8 * len(module.lanes[index].run) * len(module.forms[index].results)]
 
 
 def once(options, backend, module, folder):

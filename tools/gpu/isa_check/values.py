@@ -1,5 +1,6 @@
 """Operand values: edges of each kind, crossed, then seeded random ones."""
 
+import functools
 import itertools
 import random
 import struct
@@ -147,12 +148,11 @@ def cancelling(kind, a, b):
         return None
 
 
+@functools.cache
 def lanes(kinds):
     """One tuple of operands for each lane."""
     if not kinds:
         return [()] * LANES
-    if kinds[0] in tiles.KINDS:
-        return [row for group in range(LANES // tiles.GROUP) for row in tiles.lanes(kinds, group)]
     rng = random.Random("/".join(kinds))
     lists = [edges(kind) for kind in kinds]
     size = 1
@@ -176,7 +176,16 @@ def lanes(kinds):
     return rows[:LANES]
 
 
-def packed(kinds):
-    """The operands as bytes: 8 for each, all lanes of the first operand, then all of the second."""
-    rows = lanes(kinds)
-    return b"".join(struct.pack(f"<{LANES}Q", *(row[at] for row in rows)) for at in range(len(kinds)))
+def rows(kinds, some):
+    """The operands of some lanes."""
+    if kinds and kinds[0] in tiles.KINDS:
+        groups = {group: tiles.lanes(kinds, group) for group in {lane // tiles.GROUP for lane in some}}
+        return [groups[lane // tiles.GROUP][lane % tiles.GROUP] for lane in some]
+    every = lanes(kinds)
+    return [every[lane] for lane in some]
+
+
+def packed(kinds, some):
+    """The operands of some lanes as bytes: 8 for each, all lanes of the first operand, then all of the second."""
+    these = rows(kinds, some)
+    return b"".join(struct.pack(f"<{len(some)}Q", *(row[at] for row in these)) for at in range(len(kinds)))
