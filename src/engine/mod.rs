@@ -88,7 +88,7 @@ use crate::backend::{self, LaunchEnd, LaunchInfo, Plan, Region, Sink};
 use crate::event::{ByBlock, Event, Geometry, Handler, Orderer};
 use crate::finding::{Finding, ThreadId};
 use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
-use crate::isa::{Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, Mbarrier, ProxyFence, Tile};
+use crate::isa::{Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, Mbarrier, Product, ProxyFence, Tile};
 pub use host::HostAccess;
 pub use streams::{Moment, Ordered, StreamId, Streams};
 pub use triage::{OpenTriage, Triage};
@@ -278,6 +278,7 @@ enum Role {
     ProxyFence(ProxyFence),
     Fill(Fill),
     Tile(Tile),
+    Product(Product),
     Other,
 }
 
@@ -343,6 +344,7 @@ impl Core {
             SiteKind::ProxyFence(fence) => Role::ProxyFence(*fence),
             SiteKind::Fill(fill) => Role::Fill(*fill),
             SiteKind::Tile(tile) => Role::Tile(*tile),
+            SiteKind::Product(product) => Role::Product(*product),
             _ => Role::Other,
         }));
         self.sites.0.push(sites);
@@ -472,6 +474,7 @@ impl Handler for Core {
                     self.copy(&copy, &record, targets);
                 }
             }
+            Event::Product { records } => self.product(records),
             Event::Mbarrier { record, ranks } => {
                 if let Some(Role::Mbarrier(mbarrier)) = self.roles.get(record.site() as usize).copied() {
                     self.mbarrier(&mbarrier, &record, ranks);

@@ -110,6 +110,11 @@ pub enum Event<'r> {
         /// What completes by mbarriers, in order.
         targets: &'r [Target],
     },
+    /// The warps of a warpgroup begin a product.
+    Product {
+        /// A record of each warp.
+        records: &'r [Record<'r>],
+    },
     /// Lanes act on mbarriers.
     Mbarrier {
         /// The record.

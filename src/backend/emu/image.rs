@@ -293,6 +293,24 @@ pub(super) enum MatrixOp {
     Rows { address: Address, values: Values, transposed: bool },
     /// `wmma.load`, `wmma.store`
     Tile(TileOp),
+    /// `wgmma.mma_async`
+    Warpgroup(WarpgroupOp),
+}
+
+/// A line of a matrix that a warpgroup multiplies.
+pub(super) type Line = [u8; crate::isa::warpgroup::LINE];
+
+/// Multiplies the lines of the first matrix that are a warp's, none if they are in registers, and the columns of the second.
+pub(super) type Multiply = Box<dyn Fn(&mut super::regs::Regs<'_>, u32, &[Line], &[Line]) + Send + Sync>;
+
+/// A product of a warpgroup.
+pub(super) struct WarpgroupOp {
+    /// Descriptors of the matrices.
+    pub(super) a: Option<Src>,
+    pub(super) b: Src,
+    pub(super) columns: u16,
+    pub(super) transposed: (bool, bool),
+    pub(super) multiply: Multiply,
 }
 
 /// A matrix in memory that a warp loads or stores together.

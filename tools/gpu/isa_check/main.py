@@ -21,7 +21,7 @@ STATES = {
     "refused": "refused by the driver",
     "failed": "failed",
     "missing": "not in the record",
-    "ran": "ran in the emulator",
+    "ran": "ran on one side",
 }
 BAD = ("differs", "failed")
 
@@ -34,6 +34,7 @@ def arguments():
     parser.add_argument("--filter", default="", help="only forms whose name contains this")
     parser.add_argument("--family", action="append", choices=FAMILIES, help="only forms of this family; may be repeated")
     parser.add_argument("--emu-only", action="store_true", help="run the emulator alone: what it does not have, and crashes")
+    parser.add_argument("--gpu-only", action="store_true", help="run the GPU alone, for a record")
     parser.add_argument("--record", type=pathlib.Path, help="write the results of the GPU to this file")
     parser.add_argument("--trim", type=pathlib.Path, help="write some results of the GPU to this file, for a test")
     parser.add_argument("--replay", type=pathlib.Path, action="append", default=[],
@@ -59,6 +60,9 @@ def groups(forms, size):
 def judge(options, form, emu, gpu):
     """The row of a form."""
     row = {"form": form.name, "family": form.family}
+    if emu is None:
+        ran = gpu is not None and gpu.output is not None
+        return row | ({"state": "ran"} if ran else {"state": "failed", "reason": gpu.reason if gpu else "not run"})
     if emu.output is None:
         return row | {"state": "unsupported" if emu.refused else "failed", "reason": emu.reason}
     if options.emu_only:
@@ -73,14 +77,14 @@ def judge(options, form, emu, gpu):
 
 def check(options, recorded, forms):
     """The rows of a group, and what the GPU gave."""
-    emu = run.outcomes(options, "emu", forms)
+    emu = {} if options.gpu_only else run.outcomes(options, "emu", forms)
     gpu = recorded
     if gpu is None and not options.emu_only:
         # What the emulator does not have is of use in a record alone.
         keeps = options.record or options.trim
-        wanted = [form for form in forms if keeps or emu[form.name].output is not None]
+        wanted = [form for form in forms if keeps or options.gpu_only or emu[form.name].output is not None]
         gpu = run.outcomes(options, "gpu", wanted)
-    return [judge(options, form, emu[form.name], (gpu or {}).get(form.name)) for form in forms], gpu or {}
+    return [judge(options, form, emu.get(form.name), (gpu or {}).get(form.name)) for form in forms], gpu or {}
 
 
 def origin():

@@ -1,6 +1,7 @@
 """Operand values of matrix instructions: whole groups of lanes get numbers of one sort, because one infinity, or one number
 far above all others, decides a sum of many products."""
 
+import functools
 import random
 
 # Bits of the exponent and of the fraction.
@@ -82,6 +83,7 @@ def value(rng, kind, way):
     return sum(number(rng, name, way, is_sum) << at * bits for at in range(count))
 
 
+@functools.cache
 def lanes(kinds, group):
     """One tuple of operands for each lane of a group."""
     rng = random.Random("/".join((*kinds, str(group))))

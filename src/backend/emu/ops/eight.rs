@@ -24,8 +24,12 @@ const NAN: u8 = 0x7f;
 
 fn eight(ty: Ty) -> Option<Eight> {
     match ty {
-        Ty::E4m3 | Ty::E4m3x2 => Some(Eight { fraction: 3, bias: 7, most: 0x7e, special: 0x7f, has_infinity: false }),
-        Ty::E5m2 | Ty::E5m2x2 => Some(Eight { fraction: 2, bias: 15, most: 0x7b, special: 0x7c, has_infinity: true }),
+        Ty::E4m3 | Ty::E4m3x2 => {
+            Some(Eight { fraction: 3, bias: 7, most: 0x7e, special: 0x7f, has_infinity: false })
+        }
+        Ty::E5m2 | Ty::E5m2x2 => {
+            Some(Eight { fraction: 2, bias: 15, most: 0x7b, special: 0x7c, has_infinity: true })
+        }
         _ => None,
     }
 }

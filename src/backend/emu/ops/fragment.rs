@@ -10,7 +10,7 @@ pub(super) enum Layout {
     A,
     /// Second operand.
     B,
-    /// Sum and result.
+    /// Sum and result, also of `wgmma`.
     C,
     /// Of `mma.m8n8k4` of 16-bit floats, four products of eight lanes each: first operand, with its elements by columns.
     QuarterA(bool),
@@ -50,7 +50,7 @@ impl Fragment {
             }
             Layout::A => (group, member * packed + part + 4 * packed * register),
             Layout::B => (member * packed + part + 4 * packed * register, group),
-            Layout::C => (group + 8 * (number >> 1), member * 2 + (number & 1)),
+            Layout::C => (group + 8 * (number >> 1 & 1), number / 4 * 8 + member * 2 + (number & 1)),
             Layout::QuarterA(false) => (quarter * 8 + member + upper, number),
             Layout::QuarterA(true) => (quarter * 8 + number + upper, member),
             Layout::QuarterB(false) => (member, quarter * 8 + number + upper),

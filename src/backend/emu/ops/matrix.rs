@@ -7,7 +7,7 @@ use super::super::types::{Ty, low};
 use super::asynchronous;
 use super::float::Round;
 use super::fragment::{Fragment, Layout};
-use super::tensor::{Number, Rule, Short};
+use super::tensor::{Number, Rule, Short, Steps};
 use crate::abi::{Lanes, lanes};
 use crate::isa::{self, Effect, Tile};
 use crate::ptx::ast::Operand;
@@ -86,18 +86,14 @@ struct Product {
     rule: Rule,
 }
 
-fn rows_of(regs: &Regs<'_>, srcs: &[Src]) -> [Lanes; MOST] {
-    let mut rows = [[0; 32]; MOST];
-    for (row, src) in rows.iter_mut().zip(srcs) {
-        *row = regs.get(*src);
-    }
-    rows
-}
-
 /// The elements, by rows, or by columns.
-fn gather<T: Number>(regs: &Regs<'_>, (fragment, srcs): &(Fragment, Box<[Src]>), by_columns: bool) -> Vec<T> {
+pub(super) fn gather<T: Number>(
+    regs: &Regs<'_>,
+    (fragment, srcs): &(Fragment, Box<[Src]>),
+    by_columns: bool,
+) -> Vec<T> {
     let mut out = vec![T::default(); fragment.rows * fragment.columns];
-    let rows = rows_of(regs, srcs);
+    let rows: Vec<Lanes> = srcs.iter().map(|src| regs.get(*src)).collect();
     fragment.each(srcs.len(), |(row, column), lane, register, shift| {
         let at = if by_columns { column * fragment.rows + row } else { row * fragment.columns + column };
         out[at] = T::read(fragment.ty, rows[register][lane] >> shift);
@@ -107,12 +103,14 @@ fn gather<T: Number>(regs: &Regs<'_>, (fragment, srcs): &(Fragment, Box<[Src]>),
 
 impl Product {
     fn run<T: Number>(&self, regs: &mut Regs<'_>, mask: u32) {
-        let (mut a, b, mut c) =
-            (gather::<T>(regs, &self.a, false), gather::<T>(regs, &self.b, true), gather(regs, &self.c, false));
-        let inner = self.b.0.rows;
-        if let Some(chosen) = &self.chosen {
-            a = chosen.spread(&a, self.a.0, inner, &regs.get(chosen.which));
-        }
+        let (a, b, mut c) = (
+            gather::<T>(regs, &self.a, false),
+            gather::<T>(regs, &self.b, true),
+            gather(regs, &self.c, false),
+        );
+        let (inner, of_a) = (self.b.0.rows, self.a.0.columns);
+        let places = self.chosen.as_ref().map(|chosen| chosen.places(self.a.0, &regs.get(chosen.which)));
+        let mut met = Vec::with_capacity(of_a);
         let (columns, lines) = (self.c.0.columns, self.a.0.rows);
         // Products side by side in B.
         let height = lines * columns / self.b.0.columns;
@@ -120,20 +118,35 @@ impl Product {
             for column in 0..columns {
                 let other = (row / height * columns + column) * inner;
                 let sum: &mut T = &mut c[row * columns + column];
-                let (a, b) = (&a[row * inner..][..inner], &b[other..][..inner]);
+                let (a, mut b) = (&a[row * of_a..][..of_a], &b[other..][..inner]);
+                if let Some(places) = &places {
+                    met.clear();
+                    met.extend(places[row * of_a..][..of_a].iter().map(|place| b[*place]));
+                    b = &met;
+                }
                 *sum = T::dot(*sum, a, b, self.d.0.ty, &self.rule);
             }
         }
-        let (fragment, to) = &self.d;
-        let mut rows = [[0; 32]; MOST];
-        fragment.each(to.len(), |(row, column), lane, register, shift| {
-            rows[register][lane] |= c[row * columns + column].write(fragment.ty, &self.rule) << shift;
-        });
-        for (row, dst) in rows.iter().zip(to) {
-            if let Some(slot) = dst.0 {
-                let to = &mut regs.file[slot as usize];
-                lanes(mask).for_each(|lane| to[lane] = row[lane]);
-            }
+        scatter(regs, mask, &self.d, &c, &self.rule);
+    }
+}
+
+/// Writes the elements, which are there by rows.
+pub(super) fn scatter<T: Number>(
+    regs: &mut Regs<'_>,
+    mask: u32,
+    (fragment, to): &(Fragment, Box<[Dst]>),
+    elements: &[T],
+    rule: &Rule,
+) {
+    let mut rows: Vec<Lanes> = vec![[0; 32]; to.len()];
+    fragment.each(to.len(), |(row, column), lane, register, shift| {
+        rows[register][lane] |= elements[row * fragment.columns + column].write(fragment.ty, rule) << shift;
+    });
+    for (row, dst) in rows.iter().zip(to) {
+        if let Some(slot) = dst.0 {
+            let to = &mut regs.file[slot as usize];
+            lanes(mask).for_each(|lane| to[lane] = row[lane]);
         }
     }
 }
@@ -141,33 +154,33 @@ impl Product {
 /// What `mma.sp` says about the elements of A.
 struct Chosen {
     which: Src,
-    /// Lanes of four that are asked: so many, from the first on.
+    /// The first of the lanes of four that are asked.
     first: usize,
-    asked: usize,
 }
 
 impl Chosen {
-    /// A with zeros. Of each four elements (of 32 bits: two; of 4 bits: pairs of four), two are there.
-    fn spread<T: Number>(&self, a: &[T], fragment: Fragment, inner: usize, which: &Lanes) -> Vec<T> {
-        let mut out = vec![T::default(); fragment.rows * inner];
+    /// Where the elements of A belong in their rows. Of each four (of 32 bits: two; of 4 bits: pairs of four), two are there.
+    fn places(&self, fragment: Fragment, which: &Lanes) -> Vec<usize> {
         // Elements that go together, and places of which two (of 32 bits: one) are taken.
         let (unit, places, taken) = match fragment.ty.bits() {
             32 => (1, 2, 1),
             4 => (2, 4, 2),
             _ => (1, 4, 2),
         };
+        let mut out = Vec::with_capacity(fragment.rows * fragment.columns);
         for row in 0..fragment.rows {
-            for set in 0..inner / (unit * places) {
-                // A lane has 16 bits for its row and 16 for the one eight below, four for each set.
-                let lane = row % 8 * 4 + self.first + set / 4 % self.asked;
-                let bits = which[lane] >> (row / 8 * 16 + set % 4 * 4);
-                for index in 0..taken {
-                    let place = if taken == 1 { (bits & 15 == 0b1110).into() } else { (bits >> (index * 2) & 3) as usize };
-                    for part in 0..unit {
-                        out[row * inner + (set * places + place) * unit + part] =
-                            a[row * fragment.columns + (set * taken + index) * unit + part];
-                    }
-                }
+            for element in 0..fragment.columns {
+                let (set, index) = (element / unit / taken, element / unit % taken);
+                let (lane, shift) = if fragment.ty.bits() <= 8 {
+                    // A lane has 32 bits of a row, the next one those of the row eight below.
+                    (self.first + row / 8 + set / 8 * 2, set % 8 * 4)
+                } else {
+                    // A lane has 16 bits of a row, and 16 of the row eight below.
+                    (self.first + set / 4, row / 8 * 16 + set % 4 * 4)
+                };
+                let bits = which[row % 8 * 4 + lane % 4] >> shift & 15;
+                let place = if taken == 1 { u64::from(bits == 0b1110) } else { bits >> (index * 2) & 3 };
+                out.push((set * places + place as usize) * unit + element % unit);
             }
         }
         out
@@ -177,8 +190,33 @@ impl Chosen {
 /// `mma`
 pub(super) fn mma(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let known = [
-        "sync", "aligned", "row", "col", "satfinite", "f16", "bf16", "tf32", "f32", "f64", "e4m3", "e5m2", "s8", "u8", "s4",
-        "u4", "b1", "s32", "xor", "and", "popc", "rn", "rz", "rm", "rp", "sp", "sp::ordered_metadata",
+        "sync",
+        "aligned",
+        "row",
+        "col",
+        "satfinite",
+        "f16",
+        "bf16",
+        "tf32",
+        "f32",
+        "f64",
+        "e4m3",
+        "e5m2",
+        "s8",
+        "u8",
+        "s4",
+        "u4",
+        "b1",
+        "s32",
+        "xor",
+        "and",
+        "popc",
+        "rn",
+        "rz",
+        "rm",
+        "rp",
+        "sp",
+        "sp::ordered_metadata",
     ];
     let is_known = |word: &str| known.contains(&word) || word.starts_with('m') && word.contains('k');
     let by_columns = |at: usize| {
@@ -188,7 +226,8 @@ pub(super) fn mma(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     match (shape(cx), cx.types.as_slice()) {
         _ if !cx.instruction.modifiers().iter().all(|w| is_known(w.text)) => cx.refuse(),
         (Some((8, 8, 4)), &[d, Ty::F16, Ty::F16, c]) => {
-            let layouts = [Layout::QuarterA(by_columns(0)), Layout::QuarterB(by_columns(1)), Layout::QuarterC];
+            let layouts =
+                [Layout::QuarterA(by_columns(0)), Layout::QuarterB(by_columns(1)), Layout::QuarterC];
             product(cx, (32, 8, 4), [d, Ty::F16, Ty::F16, c], layouts)
         }
         (Some(shape @ (8 | 16, 8, _)), &[d, a, b, c]) if !by_columns(0) && by_columns(1) => {
@@ -209,7 +248,8 @@ pub(super) fn wmma(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
         _ => return cx.refuse(),
     };
     // Words of small elements are those that `mma` has.
-    let layouts = if types[1].bits() < 8 { [Layout::A, Layout::B, Layout::Linear] } else { [Layout::Linear; 3] };
+    let layouts =
+        if types[1].bits() < 8 { [Layout::A, Layout::B, Layout::Linear] } else { [Layout::Linear; 3] };
     match shape(cx) {
         Some(shape) => product(cx, shape, types, layouts),
         None => cx.refuse(),
@@ -233,7 +273,7 @@ fn product(
         c: (fragment(c, of_c, m, n), cx.srcs(3, c)?.into()),
         d: (fragment(d, of_c, m, n), cx.dsts(0)?.into()),
         chosen: if is_sparse { Some(chosen(cx, a, k)?) } else { None },
-        rule: rule(cx, a, k),
+        rule: rule(cx, of_a, a, d, of_elements),
     };
     let (pa, pb, pc, pd) = (&product.a, &product.b, &product.c, &product.d);
     let registers = [pa.1.len(), pb.1.len(), pc.1.len(), pd.1.len()];
@@ -265,19 +305,22 @@ pub(super) fn kind(a: Ty, b: Ty, c: Ty, d: Ty) -> Option<Kind> {
         Ty::F16 | Ty::Bf16 | Ty::Tf32 if a == b && float(c) && float(d) => Some(Kind::Short),
         Ty::E4m3 | Ty::E5m2 if small(b) && float(c) && float(d) => Some(Kind::Short),
         Ty::F64 if (b, c, d) == (a, a, a) => Some(Kind::Double),
-        _ if whole(a) && a.bits() == b.bits() && whole(b) && (c, d) == (Ty::S(32), Ty::S(32)) => Some(Kind::Whole),
+        _ if whole(a) && a.bits() == b.bits() && whole(b) && (c, d) == (Ty::S(32), Ty::S(32)) => {
+            Some(Kind::Whole)
+        }
         _ => None,
     }
 }
 
-pub(super) fn rule(cx: &Cx<'_, '_>, a: Ty, k: usize) -> Rule {
-    Rule {
-        group: k,
-        fraction: if matches!(a, Ty::E4m3 | Ty::E5m2) { 13 } else { 25 },
-        round: Round::of(cx),
-        saturates: cx.has("satfinite"),
-        differs: cx.has("xor"),
-    }
+fn rule(cx: &Cx<'_, '_>, layout: Layout, a: Ty, d: Ty, products: usize) -> Rule {
+    let steps = match a {
+        Ty::E4m3 | Ty::E5m2 => Steps::Pairs,
+        Ty::Tf32 if layout == Layout::Linear => Steps::Fused(4),
+        _ if matches!(layout, Layout::QuarterA(_)) && d == Ty::F32 => Steps::Single,
+        _ => Steps::Fused(products),
+    };
+    let (saturates, differs) = (cx.has("satfinite"), cx.has("xor"));
+    Rule { round: Round::of(cx), saturates, differs, ..Rule::new(steps) }
 }
 
 /// The operands behind the sum of `mma.sp`: what says which elements there are, and which lanes are asked.
@@ -294,7 +337,7 @@ fn chosen(cx: &Cx<'_, '_>, a: Ty, k: usize) -> Result<Chosen, Bad> {
     if asked == 0 || first + asked > 4 {
         return cx.refuse();
     }
-    Ok(Chosen { which: cx.src(4, Ty::B(32))?, first, asked })
+    Ok(Chosen { which: cx.src(4, Ty::B(32))?, first })
 }
 
 /// `wmma.load`, `wmma.store`

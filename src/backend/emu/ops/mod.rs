@@ -25,6 +25,7 @@ mod packed;
 mod tensor;
 mod video;
 mod warp;
+mod warpgroup;
 
 use super::decode::{Bad, Cx};
 use super::image::Code;
@@ -155,6 +156,7 @@ const TABLE: &[(&str, Decode)] = &[
     ("vsub", video::sub),
     ("vsub2", video::sub2),
     ("vsub4", video::sub4),
+    ("wgmma", warpgroup::wgmma),
     ("wmma", matrix::wmma),
     ("xor", logic::xor),
 ];
