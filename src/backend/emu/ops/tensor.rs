@@ -4,6 +4,9 @@
 //! cut off at a bit `FRACTION` below the largest exponent among them (products of numbers `1.x` count as the sum of their
 //! exponents), added, and the result is cut off to `f32` or rounded to `f16`. What its matrix units do not have, the
 //! driver's compiler makes of other instructions, with the sum added last.
+//!
+//! Left out: the sign of zeros in `mma.m8n8k4` of `f16`; that `wmma` goes by way of `f32` where its sum and its result are of different
+//! types; and that a sum of four products of `tf32` overflows before the next four are added.
 
 use super::super::types::{Ty, extend, low};
 use super::float::{Round, or_nan};
