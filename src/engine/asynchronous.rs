@@ -1,16 +1,19 @@
 //! Copies and their groups, proxy fences, fills and tiles.
 
+use std::ops::Range;
 use std::sync::Arc;
 
-use super::Core;
 use super::access::Stroke;
-use super::copies::Groups;
+use super::copies::{Groups, Wait};
 use super::shadow::{Entry, Path};
-use crate::abi::Record;
+use super::{Core, Role};
+use crate::abi::{Record, TAG_SHARED};
 use crate::event::{Place, Target, TensorBox, copied, filled};
 use crate::finding::AccessClass;
 use crate::instrument::SiteId;
-use crate::isa::{AsyncCopy, Completion, CopyBytes, Fill, GroupKind, GroupOp, ProxyFence, Scope, Tile};
+use crate::isa::{
+    AsyncCopy, Completion, CopyBytes, Fill, GroupKind, GroupOp, ProxyFence, Scope, Tile, warpgroup,
+};
 
 /// Bytes of an element of a range: any number would do.
 const ELEMENT: u8 = 4;
@@ -187,14 +190,76 @@ impl Core {
             return;
         };
         let (mask, site) = (record.mask(), SiteId(record.site()));
-        let wait = (mask, warp.time, site);
+        let wait = Wait { warp: record.warp(), mask, time: warp.time, site };
         let groups = warp.groups.get_or_insert_with(|| Box::new(Groups::default()));
         match group {
             GroupOp::Commit(kind) => groups.commit(kind, mask),
             GroupOp::Wait { kind, pending, reads } => {
                 groups.wait(&mut self.copies, kind, Some(pending), reads, wait);
+                if kind == GroupKind::Warpgroup {
+                    // Its own lanes know of this wait as others will: it ends what other warps have issued, too.
+                    let (block, index, time, live) = (record.block(), record.warp(), warp.time, warp.live());
+                    warp.know.update(mask, live, |own| {
+                        let mut know = super::clock::Know::clone(own);
+                        know.clock.raise(block, index, mask, time);
+                        Arc::new(know)
+                    });
+                    warp.time += 1;
+                }
             }
             GroupOp::WaitAll => groups.wait(&mut self.copies, GroupKind::Copy, None, false, wait),
+        }
+    }
+
+    /// The warps of a warpgroup begin a product: each reads its own lines of the first matrix, and all of the second.
+    pub(super) fn product(&mut self, records: &[Record<'_>]) {
+        let mut number = None;
+        for record in records {
+            let Some(Role::Product(product)) = self.roles.get(record.site() as usize).copied() else {
+                continue;
+            };
+            let Some(entry) = self.entry(record, Path::Bulk) else { continue };
+            let block = self.blocks.get_mut(record.block());
+            let Some(warp) = block.and_then(|block| block.warps.get_mut(usize::from(record.warp()))) else {
+                continue;
+            };
+            let groups = warp.groups.get_or_insert_default();
+            let order = match number {
+                Some(copy) => {
+                    groups.share(copy, record.mask());
+                    copy
+                }
+                None => {
+                    let issued = groups.issue(&mut self.copies, GroupKind::Warpgroup, true, record.mask());
+                    issued.first().map_or(u32::MAX, |(copy, _)| *copy)
+                }
+            };
+            // One entry is enough for what all of them read.
+            let first = number.is_none();
+            number = Some(order);
+            let own = u64::from(record.warp() % warpgroup::WARPS) * warpgroup::LINES;
+            for mask in warp.know.alike(record.mask()) {
+                let entry = Entry { mask, order, single: false, ..entry };
+                let stroke = Stroke::weak(AccessClass::Read, ELEMENT, entry);
+                self.matrix(
+                    record,
+                    record.a(0),
+                    (0..product.columns.into(), product.transposed.1),
+                    Stroke { keep: first, ..stroke },
+                );
+                if product.a.is_some() {
+                    let of_a = record.read(0).unwrap_or(0);
+                    self.matrix(record, of_a, (own..own + warpgroup::LINES, product.transposed.0), stroke);
+                }
+            }
+        }
+    }
+
+    /// Lines of a matrix in shared memory.
+    fn matrix(&mut self, record: &Record<'_>, descriptor: u64, lines: (Range<u64>, bool), stroke: Stroke) {
+        for piece in warpgroup::pieces(descriptor, lines.0, lines.1) {
+            let place = Place { address: TAG_SHARED | piece.address, block: record.block() };
+            self.range(place, warpgroup::PIECE as u64, stroke);
         }
     }
 

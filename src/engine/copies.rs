@@ -18,6 +18,15 @@ use crate::isa::GroupKind;
 pub(super) enum End {
     /// A wait of the issuing threads, at this time of theirs.
     Time(Time),
+    /// A wait of these lanes of a warp of the same block, whoever issued: the product is the warpgroup's.
+    Any {
+        /// The warp.
+        warp: u8,
+        /// The lanes.
+        mask: u32,
+        /// When they waited, by their clock.
+        time: Time,
+    },
     /// The completion of a phase.
     Phase {
         /// The engine's number of the mbarrier.
@@ -97,6 +106,13 @@ impl Copies {
             all | match ended.end {
                 _ if lanes == 0 => 0,
                 End::Time(time) => lanes & (own | clock.known(entry.block, entry.warp, lanes, time)),
+                End::Any { warp, mask, time } => {
+                    if clock.known(entry.block, warp, mask, time) != 0 {
+                        lanes
+                    } else {
+                        0
+                    }
+                }
                 End::Phase { mbarrier, phase } => {
                     if phase != 0 && phases.is_some_and(|known| known.latest(mbarrier) >= phase) {
                         lanes
@@ -126,7 +142,9 @@ impl Copies {
         let Some(copy) = self.all.get(copy as usize) else { return Pending::Issue };
         let ended = copy.ends.iter().rev().find(|ended| ended.mask >> (lane & 31) & 1 != 0);
         match ended {
-            Some(Ended { end: End::Time(_), site, .. }) => return Pending::Unshared { wait: *site },
+            Some(Ended { end: End::Time(_) | End::Any { .. }, site, .. }) => {
+                return Pending::Unshared { wait: *site };
+            }
             Some(Ended { end: End::Phase { mbarrier, phase }, .. }) => {
                 let seen = phases.map_or(0, |phases| phases.latest(*mbarrier));
                 return Pending::Phase { mbarrier: place(*mbarrier), seen, phase: *phase };
@@ -157,6 +175,16 @@ struct Issued {
     armed: u32,
 }
 
+/// A wait for groups.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wait {
+    pub(super) warp: u8,
+    /// The lanes.
+    pub(super) mask: u32,
+    pub(super) time: Time,
+    pub(super) site: SiteId,
+}
+
 /// Armed accesses kept for waits that follow.
 const ARMED: usize = 64;
 
@@ -164,9 +192,9 @@ const ARMED: usize = 64;
 #[derive(Debug, Default)]
 pub(super) struct Groups {
     /// Committed groups, by kind and lane.
-    committed: [[u32; 32]; 2],
+    committed: [[u32; 32]; GroupKind::COUNT],
     /// Groups waited for, likewise.
-    waited: [[u32; 32]; 2],
+    waited: [[u32; 32]; GroupKind::COUNT],
     issued: Vec<Issued>,
 }
 
@@ -204,6 +232,15 @@ impl Groups {
         given
     }
 
+    /// A warp takes part in a product that another one of its warpgroup has issued under this number.
+    pub(super) fn share(&mut self, copy: u32, mask: u32) {
+        if self.issued.iter().all(|issued| issued.copy != copy) {
+            let kind = GroupKind::Warpgroup;
+            let group = self.committed[kind as usize][mask.trailing_zeros() as usize & 31];
+            self.issued.push(Issued { copy, kind, reads: true, mask, group, armed: 0 });
+        }
+    }
+
     pub(super) fn commit(&mut self, kind: GroupKind, mask: u32) {
         lanes(mask).for_each(|lane| self.committed[kind as usize][lane] += 1);
     }
@@ -215,9 +252,9 @@ impl Groups {
         kind: GroupKind,
         pending: Option<u32>,
         reads: bool,
-        wait: (u32, Time, SiteId),
+        wait: Wait,
     ) {
-        let (mask, time, site) = wait;
+        let Wait { warp, mask, time, site } = wait;
         let committed = &self.committed[kind as usize];
         for lane in lanes(mask) {
             self.waited[kind as usize][lane] = committed[lane].saturating_sub(pending.unwrap_or(0));
@@ -246,7 +283,12 @@ impl Groups {
                 });
             }
             if done != 0 {
-                copies.end(issued.copy, done, End::Time(time), site);
+                match kind {
+                    GroupKind::Warpgroup => {
+                        copies.end(issued.copy, u32::MAX, End::Any { warp, mask: done, time }, site);
+                    }
+                    _ => copies.end(issued.copy, done, End::Time(time), site),
+                }
                 issued.mask &= !done;
             }
         }

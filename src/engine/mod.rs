@@ -97,7 +97,9 @@ use crate::backend::{self, LaunchEnd, LaunchInfo, Owner, Plan, Region, Sink};
 use crate::event::{ByBlock, Event, Geometry, Handler, Orderer};
 use crate::finding::{Finding, ThreadId};
 use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
-use crate::isa::{Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, Mbarrier, ProxyFence, Scope, Tile};
+use crate::isa::{
+    Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, Mbarrier, Product, ProxyFence, Scope, Tile,
+};
 pub use host::HostAccess;
 use kept::{Held, Kept};
 use sequence::Part;
@@ -361,6 +363,7 @@ enum Role {
     ProxyFence(ProxyFence),
     Fill(Fill),
     Tile(Tile),
+    Product(Product),
     /// Of a block.
     Barrier,
     Exit,
@@ -450,6 +453,7 @@ impl Core {
             SiteKind::ProxyFence(fence) => Role::ProxyFence(*fence),
             SiteKind::Fill(fill) => Role::Fill(*fill),
             SiteKind::Tile(tile) => Role::Tile(*tile),
+            SiteKind::Product(product) => Role::Product(*product),
             SiteKind::Barrier(_) => Role::Barrier,
             SiteKind::Exit => Role::Exit,
             _ => Role::Other,
@@ -591,6 +595,7 @@ impl Handler for Core {
                     self.copy(&copy, &record, targets, boxes);
                 }
             }
+            Event::Product { records } => self.product(records),
             Event::Mbarrier { record, ranks } => {
                 if let Some(Role::Mbarrier(mbarrier)) = self.roles.get(record.site() as usize).copied() {
                     self.mbarrier(&mbarrier, &record, ranks);

@@ -116,6 +116,11 @@ pub enum Event<'r> {
         /// Of a tensor copy, the boxes by rank; `None` where the map is not known.
         boxes: &'r [Option<TensorBox>],
     },
+    /// The warps of a warpgroup begin a product.
+    Product {
+        /// A record of each warp.
+        records: &'r [Record<'r>],
+    },
     /// Lanes act on mbarriers.
     Mbarrier {
         /// The record.

@@ -100,9 +100,10 @@ impl Told<'_, '_> {
             Rule::R007 => format!("atomic and plain access to {on} race"),
             Rule::R008 => match self.finding.missing {
                 Missing::Asynchronous(Pending::ProxyFence { .. }) => {
-                    format!("no proxy fence between an access to {on} and an asynchronous copy")
+                    let work = self.beside();
+                    format!("no proxy fence between an access to {on} and an asynchronous {work}")
                 }
-                _ => format!("asynchronous copy races on {on}"),
+                _ => format!("asynchronous {} races on {on}", self.beside()),
             },
             Rule::R009 => format!("read through the read-only path of {on}, which the same launch writes"),
             Rule::R010 => format!("several threads write the same value to {on} unordered"),

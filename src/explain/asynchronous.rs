@@ -5,11 +5,33 @@ use crate::finding::{AccessClass, Pending, Relation, Witness};
 use crate::instrument::{SiteId, SiteKind};
 use crate::isa::GroupOp;
 
-fn of_groups(bulk: bool) -> &'static str {
-    if bulk { "cp.async.bulk" } else { "cp.async" }
-}
-
 impl Told<'_, '_> {
+    /// What runs beside the threads: a copy, or a warpgroup's product.
+    pub(super) fn work(&self, witness: Option<&Witness>) -> &'static str {
+        let site = witness.and_then(|witness| self.context.instruction(witness.site));
+        match site {
+            Some((_, site)) if matches!(site.kind, SiteKind::Product(_)) => "product",
+            _ => "copy",
+        }
+    }
+
+    /// The work that one of both accesses is of.
+    pub(super) fn beside(&self) -> &'static str {
+        match self.work(self.first()) {
+            "copy" => self.work(self.last()),
+            product => product,
+        }
+    }
+
+    /// The work that (1) is of, and the instructions that wait for such.
+    fn groups(&self, bulk: bool) -> (&'static str, &'static str) {
+        match (self.work(self.first()), bulk) {
+            (product @ "product", _) => (product, "wgmma"),
+            (copy, true) => (copy, "cp.async.bulk"),
+            (copy, false) => (copy, "cp.async"),
+        }
+    }
+
     /// "`cp.async.wait_group 2` (a.ptx:12)"
     fn wait(&self, wait: SiteId) -> String {
         let Some(first) = self.first() else { return "the wait".into() };
@@ -51,38 +73,51 @@ impl Told<'_, '_> {
     pub(super) fn pending(&self, pending: Pending) -> String {
         let other = self.other();
         match pending {
-            Pending::Issue => format!("nothing orders (1) before {other} issues the copy (2)"),
+            Pending::Issue => {
+                format!("nothing orders (1) before {other} issues the {} (2)", self.work(self.last()))
+            }
             Pending::ProxyFence { .. } => {
                 "(1) is made in the generic proxy and (2) in the async proxy: they are ordered, but no proxy fence lies between"
                     .into()
             }
-            Pending::NotCommitted { bulk } => format!(
-                "the copy (1) was in no group when its thread waited: no `{}.commit_group` stands between",
-                of_groups(bulk)
-            ),
-            Pending::NotWaited { bulk, reads: true } => format!(
-                "the thread of (1) has not waited until its copy has read the source (`{}.wait_group.read`)",
-                of_groups(bulk)
-            ),
-            Pending::NotWaited { bulk, reads: false } => {
-                format!("the thread of (1) has not waited for its copy (`{}.wait_group`)", of_groups(bulk))
+            Pending::NotCommitted { bulk } => {
+                let (work, groups) = self.groups(bulk);
+                format!(
+                    "the {work} (1) was in no group when its thread waited: no `{groups}.commit_group` stands between"
+                )
+            }
+            Pending::NotWaited { bulk, reads } => {
+                let (work, groups) = self.groups(bulk);
+                if reads && work == "copy" {
+                    format!(
+                        "the thread of (1) has not waited until its copy has read the source (`{groups}.wait_group.read`)"
+                    )
+                } else {
+                    format!("the thread of (1) has not waited for its {work} (`{groups}.wait_group`)")
+                }
             }
             Pending::Left { wait, pending, .. } => {
                 let latest =
                     if pending == 1 { "the latest group".into() } else { format!("the latest {pending} groups") };
-                format!("{} lets {latest} stay pending, and the copy (1) with them", self.wait(wait))
+                let work = self.groups(false).0;
+                format!("{} lets {latest} stay pending, and the {work} (1) with them", self.wait(wait))
             }
             Pending::OnlyReads { wait } => {
                 format!("{} waits until the source is read, not until (1) is written", self.wait(wait))
+            }
+            Pending::OwnOnly if self.work(self.first()) == "product" => {
+                format!("nothing orders a wait for the product (1) before (2) in {other}")
             }
             Pending::OwnOnly => format!(
                 "the thread of (2) has waited for its own copies, but nothing orders the wait of the thread of (1) before (2) in {other}"
             ),
             Pending::Apart => {
-                "(2) is ordered neither before the issue of the copy (1) nor behind its completion".into()
+                let work = self.groups(false).0;
+                format!("(2) is ordered neither before the issue of the {work} (1) nor behind its completion")
             }
             Pending::Unshared { wait } => format!(
-                "the thread of (1) waited for its copy by {}, but nothing orders that before (2) in {other}",
+                "the thread of (1) waited for its {} by {}, but nothing orders that before (2) in {other}",
+                self.groups(false).0,
                 self.wait(wait)
             ),
             Pending::Phase { mbarrier, seen, phase } => {
@@ -111,15 +146,18 @@ impl Told<'_, '_> {
         };
         match pending {
             Pending::Issue => {
+                let work = self.work(self.last());
                 let order = match self.finding.relation {
                     Relation::Thread | Relation::Warp => {
-                        "put a warp barrier, `__syncwarp()`, between (1) and the copy (2)"
+                        format!("put a warp barrier, `__syncwarp()`, between (1) and the {work} (2)")
                     }
-                    Relation::Block => {
-                        "put a block barrier, or an mbarrier at which the thread of (1) arrives and that of (2) waits, before the copy (2)"
-                    }
-                    Relation::Cluster => "put a cluster barrier between (1) and the copy (2)",
-                    _ => "order (1) before the copy (2) by a release and an acquire, or by another launch",
+                    Relation::Block => format!(
+                        "put a block barrier, or an mbarrier at which the thread of (1) arrives and that of (2) waits, before the {work} (2)"
+                    ),
+                    Relation::Cluster => format!("put a cluster barrier between (1) and the {work} (2)"),
+                    _ => format!(
+                        "order (1) before the {work} (2) by a release and an acquire, or by another launch"
+                    ),
                 };
                 let class = |witness: Option<&Witness>| witness.map(|witness| witness.class);
                 let may_see = class(self.first()) == Some(AccessClass::Read)
@@ -138,14 +176,13 @@ impl Told<'_, '_> {
                 )
             }
             Pending::NotCommitted { bulk } => {
-                format!("put `{}.commit_group` behind the copy, before the wait", of_groups(bulk))
+                let (work, groups) = self.groups(bulk);
+                format!("put `{groups}.commit_group` behind the {work}, before the wait")
             }
             Pending::NotWaited { bulk, reads } => {
                 let read = if reads && bulk { ".read" } else { "" };
-                format!(
-                    "put `{}.wait_group{read} 0` before (2), in the thread of (1){shared}",
-                    of_groups(bulk)
-                )
+                let groups = self.groups(bulk).1;
+                format!("put `{groups}.wait_group{read} 0` before (2), in the thread of (1){shared}")
             }
             Pending::Left { wait, most, .. } => {
                 format!("let fewer groups stay pending: `{}`{shared}", self.wait_op(wait, Some(most)))
@@ -158,9 +195,12 @@ impl Told<'_, '_> {
                     Relation::Cluster => "a cluster barrier",
                     _ => "a release and an acquire",
                 };
-                format!(
-                    "put {barrier} behind (2), before its bytes are copied to again, or, if (2) is to see them, between the wait for the copy and (2)"
-                )
+                match self.work(self.first()) {
+                    "product" => format!("put {barrier} between the wait for the product and (2)"),
+                    _ => format!(
+                        "put {barrier} behind (2), before its bytes are copied to again, or, if (2) is to see them, between the wait for the copy and (2)"
+                    ),
+                }
             }
             Pending::OwnOnly | Pending::Unshared { .. } => match self.finding.relation {
                 Relation::Warp => "put a warp barrier, `__syncwarp()`, between that wait and (2)".into(),

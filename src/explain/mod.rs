@@ -308,6 +308,7 @@ fn touches(site: &Site) -> bool {
             | SiteKind::Mbarrier(_)
             | SiteKind::Fill(_)
             | SiteKind::Tile(_)
+            | SiteKind::Product(_)
     )
 }
 

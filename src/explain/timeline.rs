@@ -280,7 +280,9 @@ impl Draft<'_, '_, '_> {
                 Some((wait, format!("waits, but lets {groups} stay"), false))
             }
             Pending::OnlyReads { wait } => Some((wait, "waits for the read only".to_owned(), false)),
-            Pending::Unshared { wait } => Some((wait, "waits for the copy".to_owned(), true)),
+            Pending::Unshared { wait } => {
+                Some((wait, format!("waits for the {}", self.told.work(Some(first))), true))
+            }
             _ => None,
         };
         let waited = wait.map(|(site, text, whole)| (self.step(first, &text, site), whole));
@@ -288,8 +290,10 @@ impl Draft<'_, '_, '_> {
             // The copy runs beside its thread.
             self.threads.push(None);
             let copy = self.told.context.site(last).is_some_and(|site| site.access().is_none());
-            let title = if copy { "its asynchronous copy" } else { "the thread itself" };
-            self.out.lanes.push(Lane { title: title.into(), detail: "the same thread".into() });
+            let work = self.told.work(Some(last));
+            let title =
+                if copy { format!("its asynchronous {work}") } else { "the thread itself".to_owned() };
+            self.out.lanes.push(Lane { title, detail: "the same thread".into() });
             index(self.out.lanes.len() - 1)
         } else {
             self.lane(last)

@@ -13,7 +13,7 @@ use super::pass::{Pass, Values};
 use super::site::COORDINATES;
 use super::value::{Source, Type, elements, packed, raw, source, wide};
 use crate::abi::{BULK_BITS, SHARED_OFFSET};
-use crate::isa::{AsyncCopy, Completion, CopyBytes, Fill, Mbarrier, MbarrierOp, Space, Tile};
+use crate::isa::{AsyncCopy, Completion, CopyBytes, Fill, Mbarrier, MbarrierOp, Product, Space, Tile};
 use crate::ptx::ast::Operand;
 
 const B64: Type<'static> = Type { name: "b64", bits: 64 };
@@ -229,5 +229,18 @@ pub(super) fn tile(pass: Pass<'_, '_>, tile: &Tile) -> Result<()> {
             }
         };
         Ok(Some(Values { a: Some(a), read: Some(stride), ..Values::default() }))
+    })
+}
+
+/// Instruments a product of a warpgroup.
+pub(super) fn product(pass: Pass<'_, '_>, product: &Product) -> Result<()> {
+    pass.log_at(|pass, code, _| {
+        let descriptor = |code: &mut Code, operand: u8| size(pass, code, pass.operand(operand.into())?);
+        let a = descriptor(code, product.b)?;
+        let read = match product.a {
+            Some(operand) => descriptor(code, operand)?,
+            None => zero(code),
+        };
+        Ok(Some(Values { a: Some(a), read: Some(read), ..Values::default() }))
     })
 }

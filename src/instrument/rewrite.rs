@@ -154,6 +154,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             SiteKind::Mbarrier(mbarrier) => asynchronous::mbarrier(pass, mbarrier),
             SiteKind::Fill(fill) => asynchronous::fill(pass, fill),
             SiteKind::Tile(tile) => asynchronous::tile(pass, tile),
+            SiteKind::Product(product) => asynchronous::product(pass, product),
             SiteKind::Group(_) | SiteKind::ClusterBarrier(_) | SiteKind::ProxyFence(_) | SiteKind::Exit => {
                 order::bare(pass)
             }

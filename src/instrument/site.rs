@@ -10,7 +10,7 @@ use super::reach::each_name;
 use crate::abi::Payload;
 use crate::isa::{
     self, Access, AccessKind, AsyncCopy, Barrier, ClusterBarrier, CopyBytes, Effect, Fence, Fill, GroupOp,
-    Mbarrier, MbarrierOp, ProxyFence, Space, Tile,
+    Mbarrier, MbarrierOp, Product, ProxyFence, Space, Tile,
 };
 use crate::ptx::ast::{Block, Function, FunctionKind, Instruction, Module, Statement, VarSpace, Variable};
 use crate::ptx::{Line, LineTable, Place, SourceLoc};
@@ -57,6 +57,8 @@ pub enum SiteKind {
     Fill(Fill),
     /// A matrix that a warp accesses together: `a` is its address, `read` the stride in elements.
     Tile(Tile),
+    /// A product of a warpgroup, logged by each of its warps: `a` is the descriptor of the second matrix, `read` that of the first, or 0.
+    Product(Product),
     /// The address of a shared variable, logged once a launch by thread 0 of block 0 at the start of the entry.
     SharedVariable(SharedVariable),
 }
@@ -135,7 +137,7 @@ impl Site {
                 tickets: true,
             },
             SiteKind::Fill(fill) => Payload { a: true, written: fill.bytes.is_none(), ..Payload::NONE },
-            SiteKind::Tile(_) => Payload { a: true, read: true, ..Payload::NONE },
+            SiteKind::Tile(_) | SiteKind::Product(_) => Payload { a: true, read: true, ..Payload::NONE },
             SiteKind::Group(_) | SiteKind::ClusterBarrier(_) | SiteKind::ProxyFence(_) | SiteKind::Exit => {
                 Payload::NONE
             }
@@ -426,6 +428,7 @@ impl<'a> Walk<'_, 'a> {
             Effect::ProxyFence(fence) => Some(SiteKind::ProxyFence(fence)),
             Effect::Fill(fill) => Some(SiteKind::Fill(fill)),
             Effect::Tile(tile) => Some(SiteKind::Tile(tile)),
+            Effect::Product(product) => Some(SiteKind::Product(product)),
             Effect::Exit => Some(SiteKind::Exit),
             Effect::Return => (self.function.kind == FunctionKind::Entry).then_some(SiteKind::Exit),
             Effect::NotCovered { what, orders } => {

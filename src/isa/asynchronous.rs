@@ -70,6 +70,13 @@ pub enum GroupKind {
     Copy,
     /// `cp.async.bulk`
     Bulk,
+    /// `wgmma.mma_async`
+    Warpgroup,
+}
+
+impl GroupKind {
+    /// How many there are.
+    pub const COUNT: usize = 3;
 }
 
 /// What is done with the executing thread's groups.

@@ -8,6 +8,7 @@ mod asynchronous;
 mod classify;
 mod range;
 mod table;
+pub mod warpgroup;
 
 pub use asynchronous::{
     AsyncCopy, ClusterBarrier, Completion, CopyBytes, GroupKind, GroupOp, Mbarrier, MbarrierOp, ProxyFence,
@@ -15,6 +16,7 @@ pub use asynchronous::{
 pub use classify::{Classified, classify};
 pub use range::{Fill, Tile};
 pub use table::{Meaning, Row, lookup, rows};
+pub use warpgroup::Product;
 
 /// State space of an access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -256,6 +258,8 @@ pub enum Effect {
     Barrier(Barrier),
     /// `bar.warp.sync`: orders memory among the lanes of its mask, operand 0.
     WarpBarrier,
+    /// Begins a product of a warpgroup.
+    Product(Product),
     /// Begins an asynchronous copy, store or reduction.
     AsyncCopy(AsyncCopy),
     /// Closes a group of asynchronous copies or waits for groups.

@@ -45,6 +45,8 @@ pub enum Meaning {
     MatrixStore,
     /// `wmma`
     Tile,
+    /// `wgmma`
+    Wgmma,
     /// `discard`
     Discard,
     /// Touches memory or synchronises; not covered yet.
@@ -81,7 +83,7 @@ const fn touches(opcode: &'static str, what: &'static str) -> Row {
 
 use Meaning::{
     AsyncCopy, Atom, Barrier, Call, Converge, Discard, Exit, Fence, Load, MatrixLoad, MatrixStore, Mbarrier,
-    Membar, Pure, Red, Return, Store, Tile,
+    Membar, Pure, Red, Return, Store, Tile, Wgmma,
 };
 
 /// Sorted by opcode.
@@ -219,7 +221,7 @@ const ROWS: &[Row] = &[
     row("vsub", Pure),
     row("vsub2", Pure),
     row("vsub4", Pure),
-    touches("wgmma", "a warpgroup matrix operation"),
+    row("wgmma", Wgmma),
     row("wmma", Tile),
     row("xor", Pure),
 ];

@@ -99,6 +99,7 @@ fn kind(kind: &SiteKind) -> &'static str {
         SiteKind::ProxyFence(_) => "proxy-fence",
         SiteKind::Fill(_) => "fill",
         SiteKind::Tile(_) => "tile",
+        SiteKind::Product(_) => "warpgroup-product",
         SiteKind::Exit => "exit",
         SiteKind::SharedVariable(_) => "shared-variable",
     }

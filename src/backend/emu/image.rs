@@ -311,6 +311,24 @@ pub(super) enum MatrixOp {
     Rows { address: Address, values: Values, transposed: bool },
     /// `wmma.load`, `wmma.store`
     Tile(TileOp),
+    /// `wgmma.mma_async`
+    Warpgroup(WarpgroupOp),
+}
+
+/// A line of a matrix that a warpgroup multiplies.
+pub(super) type Line = [u8; crate::isa::warpgroup::LINE];
+
+/// Multiplies the lines of the first matrix that are a warp's, none if they are in registers, and the columns of the second.
+pub(super) type Multiply = Box<dyn Fn(&mut super::regs::Regs<'_>, u32, &[Line], &[Line]) + Send + Sync>;
+
+/// A product of a warpgroup.
+pub(super) struct WarpgroupOp {
+    /// Descriptors of the matrices.
+    pub(super) a: Option<Src>,
+    pub(super) b: Src,
+    pub(super) columns: u16,
+    pub(super) transposed: (bool, bool),
+    pub(super) multiply: Multiply,
 }
 
 /// A matrix in memory that a warp loads or stores together.
@@ -324,9 +342,11 @@ pub(super) struct TileOp {
     pub(super) lines: u32,
     /// Lines are columns.
     pub(super) columns: bool,
-    /// Bytes of an element.
+    /// Bytes of what is moved at once: an element, or a word of small ones.
     pub(super) bytes: u32,
-    /// Elements that one register holds.
+    /// Elements in that. `length` counts such, but the stride elements.
+    pub(super) together: u32,
+    /// How many such one register holds.
     pub(super) packed: u32,
 }
 

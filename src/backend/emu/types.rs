@@ -13,7 +13,10 @@ pub(super) enum Ty {
     F16x2,
     Bf16,
     Bf16x2,
-    /// Two 8-bit floats, which only `cvt` knows.
+    /// 8-bit floats, of matrices.
+    E4m3,
+    E5m2,
+    /// Two of them, which only `cvt` knows.
     E4m3x2,
     E5m2x2,
     F32,
@@ -30,15 +33,18 @@ impl Ty {
     /// The type of this dot word.
     pub(super) fn parse(word: &str) -> Option<Self> {
         Some(match word {
+            "b1" => Self::B(1),
             "b8" => Self::B(8),
             "b16" => Self::B(16),
             "b32" => Self::B(32),
             "b64" => Self::B(64),
             "b128" => Self::B(128),
+            "u4" => Self::U(4),
             "u8" => Self::U(8),
             "u16" => Self::U(16),
             "u32" => Self::U(32),
             "u64" => Self::U(64),
+            "s4" => Self::S(4),
             "s8" => Self::S(8),
             "s16" => Self::S(16),
             "s32" => Self::S(32),
@@ -47,6 +53,8 @@ impl Ty {
             "f16x2" => Self::F16x2,
             "bf16" => Self::Bf16,
             "bf16x2" => Self::Bf16x2,
+            "e4m3" => Self::E4m3,
+            "e5m2" => Self::E5m2,
             "e4m3x2" => Self::E4m3x2,
             "e5m2x2" => Self::E5m2x2,
             "f32" => Self::F32,
@@ -64,6 +72,7 @@ impl Ty {
     pub(super) fn bits(self) -> u32 {
         match self {
             Self::B(bits) | Self::U(bits) | Self::S(bits) => bits,
+            Self::E4m3 | Self::E5m2 => 8,
             Self::F16 | Self::Bf16 | Self::E4m3x2 | Self::E5m2x2 => 16,
             Self::F16x2 | Self::Bf16x2 | Self::F32 | Self::Tf32 | Self::U16x2 | Self::S16x2 => 32,
             Self::F64 | Self::F32x2 => 64,

@@ -175,7 +175,8 @@ impl Weak {
             | SiteKind::ClusterBarrier(_)
             | SiteKind::ProxyFence(_)
             | SiteKind::Fill(_)
-            | SiteKind::Tile(_) => {
+            | SiteKind::Tile(_)
+            | SiteKind::Product(_) => {
                 ended = true;
                 Role::Other
             }

@@ -4,12 +4,13 @@ use smallvec::SmallVec;
 
 use super::Orderer;
 use super::pool::WarpKey;
-use super::queue::BlockState;
-use crate::abi::Record;
+use super::queue::{BlockState, Meeting};
+use crate::abi::{Record, decode};
 use crate::event::barrier::{Gathering, Phase, Threads};
 use crate::event::{Arrival, Event, Handler, Misuse};
 use crate::instrument::SiteId;
 use crate::isa::BarrierKind;
+use crate::isa::warpgroup::WARPS;
 
 impl Orderer {
     pub(super) fn arrive(
@@ -110,6 +111,55 @@ impl Orderer {
         }
     }
 
+    /// A warp comes to a product of its warpgroup.
+    pub(super) fn product(&mut self, key: WarpKey, record: &Record<'_>, handler: &mut impl Handler) {
+        let Some(state) = self.blocks.get_mut(key.block) else { return };
+        let (warpgroup, warp) = (key.warp / WARPS, usize::from(key.warp % WARPS));
+        let at =
+            state.products.iter().position(|meeting| meeting.warpgroup == warpgroup).unwrap_or_else(|| {
+                state.products.push(Meeting { warpgroup, came: [0; WARPS as usize], units: Vec::new() });
+                state.products.len() - 1
+            });
+        let meeting = &mut state.products[at];
+        meeting.came[warp] |= record.mask();
+        meeting.units.extend_from_slice(record.units());
+        state.warps[usize::from(key.warp)].waiting |= record.mask();
+        self.complete_products(key.block, handler);
+    }
+
+    /// Products that all warps have come to happen at once: what one of them has waited for, all have done.
+    pub(super) fn complete_products(&mut self, block: u32, handler: &mut impl Handler) {
+        let Some(state) = self.blocks.get_mut(block) else { return };
+        let mut at = 0;
+        while let Some(meeting) = state.products.get(at) {
+            let first = usize::from(meeting.warpgroup * WARPS);
+            let complete = meeting.came.iter().enumerate().all(|(index, came)| {
+                let exists = state.exists.get(first + index).copied().unwrap_or(0);
+                let exited = state.exited.get(first + index).copied().unwrap_or(0);
+                exists & !exited & !came == 0
+            });
+            if !complete {
+                at += 1;
+                continue;
+            }
+            let meeting = state.products.remove(at);
+            for (warp, came) in (first..).zip(meeting.came).filter(|(_, came)| *came != 0) {
+                let warp_state = &mut state.warps[warp];
+                warp_state.waiting &= !came;
+                if !warp_state.queue.units.is_empty() {
+                    self.ready.push(WarpKey { block, warp: warp as u8 });
+                }
+            }
+            let mut records: SmallVec<[Record<'_>; 4]> = SmallVec::new();
+            let mut rest = meeting.units.as_slice();
+            while let Ok(Some(record)) = decode(rest) {
+                rest = rest.get(record.units().len()..).unwrap_or(&[]);
+                records.push(record);
+            }
+            handler.event(Event::Product { records: &records });
+        }
+    }
+
     pub(super) fn exit(&mut self, key: WarpKey, site: SiteId, mask: u32, handler: &mut impl Handler) {
         let Some(block) = self.blocks.get_mut(key.block) else { return };
         let warp = usize::from(key.warp);
@@ -127,6 +177,7 @@ impl Orderer {
             self.complete(key.block, id, handler);
         }
         self.complete_gatherings(key, handler);
+        self.complete_products(key.block, handler);
         self.exit_cluster(key, mask, handler);
         if self.blocks.get(key.block).is_some_and(BlockState::is_finished) {
             self.end_block(key.block);

@@ -58,6 +58,8 @@ enum Role {
     Copy(AsyncCopy),
     Coordinates,
     Mbarrier(Mbarrier),
+    /// Of a warpgroup.
+    Product,
     ClusterBarrier(isa::ClusterBarrier),
     Fill(Fill),
     TileStore(Tile),
@@ -81,6 +83,7 @@ impl Role {
             SiteKind::Coordinates => Self::Coordinates,
             SiteKind::Mbarrier(mbarrier) => Self::Mbarrier(*mbarrier),
             SiteKind::ClusterBarrier(barrier) => Self::ClusterBarrier(*barrier),
+            SiteKind::Product(_) => Self::Product,
             SiteKind::Fill(fill) => Self::Fill(*fill),
             SiteKind::Tile(tile) if tile.store => Self::TileStore(*tile),
             SiteKind::Group(_) | SiteKind::ProxyFence(_) | SiteKind::Tile(_) => Self::Own,
@@ -260,7 +263,7 @@ impl Orderer {
                 .warps
                 .iter()
                 .any(|warp| warp.queue.units.get(warp.queue.head..).is_some_and(|rest| !rest.is_empty()));
-            self.degraded += u64::from(stranded);
+            self.degraded += u64::from(stranded || !state.products.is_empty());
         }
         self.pool.clear();
         self.readers = 0;
@@ -382,6 +385,7 @@ impl Orderer {
                 let arrival = Arrival { site, block: key.block, warp: key.warp, mask: record.mask(), id: 0 };
                 self.cluster_barrier(barrier, arrival, handler);
             }
+            Role::Product => self.product(key, record, handler),
             Role::Fill(fill) => self.fill(&fill, record, handler),
             Role::TileStore(tile) => self.tile_store(&tile, record, handler),
             Role::Own => handler.event(Event::Own { record: *record }),

@@ -6,6 +6,7 @@ use super::Geometry;
 use crate::abi::{Record, Unit};
 use crate::event::barrier::{Gathering, Phase, Threads};
 use crate::event::{Event, Handler, Misuse};
+use crate::isa::warpgroup::WARPS;
 
 /// Records that wait, in program order of the warp.
 #[derive(Debug, Default)]
@@ -33,6 +34,18 @@ pub(super) struct BlockState {
     pub(super) live: u32,
     /// By barrier, as far as any was used.
     pub(super) phases: Vec<Phase>,
+    /// Products of warpgroups of which not all warps have come.
+    pub(super) products: SmallVec<[Meeting; 1]>,
+}
+
+/// Warps of a warpgroup that have come to a product.
+#[derive(Debug)]
+pub(super) struct Meeting {
+    pub(super) warpgroup: u8,
+    /// Lanes that have come, by warp.
+    pub(super) came: [u32; WARPS as usize],
+    /// Their records.
+    pub(super) units: Vec<Unit>,
 }
 
 impl BlockState {
@@ -44,6 +57,7 @@ impl BlockState {
             live: exists.iter().map(|lanes| lanes.count_ones()).sum(),
             exists,
             phases: Vec::new(),
+            products: SmallVec::new(),
         }
     }
 

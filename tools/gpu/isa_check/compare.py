@@ -10,8 +10,9 @@ EXAMPLES = 4
 
 def words(output, form):
     """A list of values for each result."""
-    every = struct.unpack(f"<{values.LANES * len(form.results)}Q", output)
-    return [every[at * values.LANES : (at + 1) * values.LANES] for at in range(len(form.results))]
+    every = struct.unpack(f"<{len(output) // 8}Q", output)
+    count = len(every) // len(form.results)
+    return [every[at * count : (at + 1) * count] for at in range(len(form.results))]
 
 
 def decode(ty, bits):
@@ -56,14 +57,16 @@ def error(bound, one, other):
     return worst, within
 
 
-def compare(form, gpu, emu):
-    """The state of a form and what to say about it."""
+def compare(form, gpu, emu, lanes):
+    """The state of a form and what to say about it, by the results of those lanes that are kept."""
     if gpu == emu:
         return {"state": "equal"}
     gpu, emu = words(gpu, form), words(emu, form)
-    operands = values.lanes(form.sources)
+    count = len(lanes.kept)
+    numbers = [lanes.run[at] for at in lanes.kept]
+    operands = values.rows(form.sources, numbers)
     wrong, examples, worst, unlike = 0, [], 0, 0
-    for at in range(values.LANES):
+    for at in range(count):
         one, other = [word[at] for word in gpu], [word[at] for word in emu]
         if one == other:
             continue
@@ -76,10 +79,10 @@ def compare(form, gpu, emu):
         wrong += 1
         # Examples of different operands: the first, and then ever farther apart.
         if len(examples) < EXAMPLES and wrong in (1, 2, 8, 64):
-            examples.append(example(form, at, operands[at], one, other))
+            examples.append(example(form, numbers[at], operands[at], one, other))
     if not wrong:
         return {"state": "within", "values": unlike, "ulps": worst}
-    return {"state": "differs", "values": wrong, "of": values.LANES, "examples": examples}
+    return {"state": "differs", "values": wrong, "of": count, "examples": examples}
 
 
 def example(form, lane, operands, gpu, emu):

@@ -34,6 +34,8 @@ class Form:
     grid: tuple = (16, 1, 1)
     block: tuple = (256, 1, 1)
     declare: str = ""
+    # The results depend on which lanes there are besides: it is always run with all.
+    whole: bool = False
     family: str = field(default="", compare=False)
 
     def text(self):

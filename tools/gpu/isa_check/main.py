@@ -2,11 +2,13 @@
 
 import argparse
 import concurrent.futures
+import datetime
 import json
 import pathlib
+import subprocess
 import sys
 
-from . import record, run
+from . import record, run, trim
 from .compare import compare
 from .forms import FAMILIES, all_forms
 from .module import Module
@@ -19,7 +21,7 @@ STATES = {
     "refused": "refused by the driver",
     "failed": "failed",
     "missing": "not in the record",
-    "ran": "ran in the emulator",
+    "ran": "ran on one side",
 }
 BAD = ("differs", "failed")
 
@@ -32,8 +34,11 @@ def arguments():
     parser.add_argument("--filter", default="", help="only forms whose name contains this")
     parser.add_argument("--family", action="append", choices=FAMILIES, help="only forms of this family; may be repeated")
     parser.add_argument("--emu-only", action="store_true", help="run the emulator alone: what it does not have, and crashes")
+    parser.add_argument("--gpu-only", action="store_true", help="run the GPU alone, for a record")
     parser.add_argument("--record", type=pathlib.Path, help="write the results of the GPU to this file")
-    parser.add_argument("--replay", type=pathlib.Path, help="take the results of the GPU from this file; needs none")
+    parser.add_argument("--trim", type=pathlib.Path, help="write some results of the GPU to this file, for a test")
+    parser.add_argument("--replay", type=pathlib.Path, action="append", default=[],
+                        help="take the results of the GPU from this file; needs none; may be repeated")  # fmt: skip
     parser.add_argument("--emit", type=pathlib.Path, help="write the modules to this folder, and run nothing")
     parser.add_argument("--json", type=pathlib.Path, help="write the rows to this file")
     parser.add_argument("--group", type=int, default=200, help="forms in a module (default 200)")
@@ -55,6 +60,9 @@ def groups(forms, size):
 def judge(options, form, emu, gpu):
     """The row of a form."""
     row = {"form": form.name, "family": form.family}
+    if emu is None:
+        ran = gpu is not None and gpu.output is not None
+        return row | ({"state": "ran"} if ran else {"state": "failed", "reason": gpu.reason if gpu else "not run"})
     if emu.output is None:
         return row | {"state": "unsupported" if emu.refused else "failed", "reason": emu.reason}
     if options.emu_only:
@@ -63,18 +71,30 @@ def judge(options, form, emu, gpu):
         return row | {"state": "missing"}
     if gpu.output is None:
         return row | {"state": "refused" if gpu.refused else "failed", "reason": f"on the GPU: {gpu.reason}"}
-    return row | compare(form, gpu.output, emu.output)
+    lanes = trim.lanes(form, options.trimmed)
+    return row | compare(form, gpu.output, record.kept(form, emu.output, lanes, lanes.run), lanes)
 
 
 def check(options, recorded, forms):
     """The rows of a group, and what the GPU gave."""
-    emu = run.outcomes(options, "emu", forms)
+    emu = {} if options.gpu_only else run.outcomes(options, "emu", forms)
     gpu = recorded
     if gpu is None and not options.emu_only:
         # What the emulator does not have is of use in a record alone.
-        wanted = [form for form in forms if options.record or emu[form.name].output is not None]
+        keeps = options.record or options.trim
+        wanted = [form for form in forms if keeps or options.gpu_only or emu[form.name].output is not None]
         gpu = run.outcomes(options, "gpu", wanted)
-    return [judge(options, form, emu[form.name], (gpu or {}).get(form.name)) for form in forms], gpu or {}
+    return [judge(options, form, emu.get(form.name), (gpu or {}).get(form.name)) for form in forms], gpu or {}
+
+
+def origin():
+    """Where results of today come from."""
+    query = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        card = subprocess.run(query, capture_output=True, text=True, timeout=60).stdout.strip()
+    except (OSError, subprocess.TimeoutExpired):
+        card = ""
+    return {"card and driver": card, "date": datetime.date.today().isoformat()}
 
 
 def show(row):
@@ -105,7 +125,9 @@ def main():
     if options.emit:
         emit(options, forms)
         return
-    recorded = record.read(options.replay, forms) if options.replay else None
+    recorded, options.trimmed, about = record.read(options.replay, forms) if options.replay else (None, False, origin())
+    if options.trimmed and options.trim:
+        sys.exit("a trimmed record has too little for another")
     rows, gpu = [], {}
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for some, outcomes in pool.map(lambda some: check(options, recorded, some), groups(forms, options.group)):
@@ -114,7 +136,9 @@ def main():
             rows += some
             gpu |= outcomes
     if options.record:
-        record.write(options.record, forms, gpu)
+        record.write(options.record, forms, gpu, about)
+    if options.trim:
+        record.write_trimmed(options.trim, forms, gpu, about)
     if options.json:
         options.json.write_text(json.dumps(rows, indent=1))
     for family in FAMILIES:

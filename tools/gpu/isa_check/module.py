@@ -4,26 +4,25 @@ All kernels read one buffer `in` and write one buffer `out`, at offsets of their
 is enough for a module. Values take 8 bytes whatever their type; bytes that a kernel does not write stay 0.
 """
 
-from . import values
-
-STRIDE = 8 * values.LANES
+from . import trim, values
 
 
 class Module:
-    def __init__(self, forms):
+    def __init__(self, forms, trimmed=False):
         self.forms = forms
-        sets = dict.fromkeys(form.sources for form in forms if form.sources)
+        self.lanes = [trim.lanes(form, trimmed) for form in forms]
         self.inputs = {}
         at = 0
-        for kinds in sets:
-            self.inputs[kinds] = at
-            at += STRIDE * len(kinds)
+        for form, lanes in zip(forms, self.lanes):
+            if form.sources and (form.sources, lanes) not in self.inputs:
+                self.inputs[form.sources, lanes] = at
+                at += 8 * len(lanes.run) * len(form.sources)
         self.input_bytes = max(at, 8)
         self.outputs = []
         at = 0
-        for form in forms:
+        for form, lanes in zip(forms, self.lanes):
             self.outputs.append(at)
-            at += STRIDE * len(form.results)
+            at += 8 * len(lanes.run) * len(form.results)
         self.output_bytes = at
 
     def write(self, folder):
@@ -34,18 +33,20 @@ class Module:
         text = [f".version {version}\n.target {target}\n.address_size 64\n"]
         text += [self.kernel(index) for index in range(len(self.forms))]
         (folder / "module.ptx").write_text("\n".join(text))
-        (folder / "in.bin").write_bytes(b"".join(values.packed(kinds) for kinds in self.inputs) or bytes(8))
+        (folder / "in.bin").write_bytes(b"".join(values.packed(kinds, lanes.run) for kinds, lanes in self.inputs) or bytes(8))
         launches = []
         for index, form in enumerate(self.forms):
             args = '["@in", "@out"]'
             if index == 0:
                 args = f'["in:u64[{self.input_bytes // 8}]=file:in.bin", "out:u64[{self.output_bytes // 8}]=0"]'
-            launch = f'[[launch]]\nkernel = "k{index}"\ngrid = {list(form.grid)}\nblock = {list(form.block)}\nargs = {args}\n'
+            grid, block = self.lanes[index].grid or form.grid, self.lanes[index].block or form.block
+            launch = f'[[launch]]\nkernel = "k{index}"\ngrid = {list(grid)}\nblock = {list(block)}\nargs = {args}\n'
             launches.append(launch)
         (folder / "module.toml").write_text("\n".join(launches))
 
     def kernel(self, index):
-        form = self.forms[index]
+        form, lanes = self.forms[index], self.lanes[index]
+        stride = 8 * len(lanes.run)
         names, before, after = {"i": "%index"}, [], []
         declared = {"16": [], "32": [], "64": [], "1": []}
         for prefix, kinds in (("a", form.sources), ("d", form.results)):
@@ -53,17 +54,17 @@ class Module:
                 name = f"%{prefix}{at}"
                 names[f"{prefix}{at}"] = name
                 declared[str(values.REGISTER[kind])].append(name)
-        at = self.inputs.get(form.sources, 0)
+        at = self.inputs.get((form.sources, lanes), 0)
         for position, kind in enumerate(form.sources):
             register = f"%a{position}"
-            place = f"[%in+{at + STRIDE * position}]"
+            place = f"[%in+{at + stride * position}]"
             if kind == "pred":
                 before += [f"ld.global.b32 %bit, {place};", f"setp.ne.u32 {register}, %bit, 0;"]
             else:
                 before.append(f"ld.global.b{values.REGISTER[kind]} {register}, {place};")
         for position, kind in enumerate(form.results):
             register = f"%d{position}"
-            place = f"[%out+{self.outputs[index] + STRIDE * position}]"
+            place = f"[%out+{self.outputs[index] + stride * position}]"
             if kind == "pred":
                 after += [f"selp.u32 %bit, 1, 0, {register};", f"st.global.b32 {place}, %bit;"]
             else:

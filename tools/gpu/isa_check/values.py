@@ -1,8 +1,11 @@
 """Operand values: edges of each kind, crossed, then seeded random ones."""
 
+import functools
 import itertools
 import random
 import struct
+
+from . import tiles
 
 LANES = 4096
 
@@ -12,7 +15,7 @@ REGISTER = {
     "b32": 32, "u32": 32, "s32": 32, "f32": 32, "f16x2": 32, "bf16x2": 32, "u16x2": 32, "s16x2": 32,
     "u8": 32, "s8": 32, "count": 32, "lane": 32, "few": 32, "angle": 32,
     "b64": 64, "u64": 64, "s64": 64, "f64": 64,
-    "pred": 1,
+    "pred": 1, **tiles.WIDTHS,
 }  # fmt: skip
 
 # Exponent and fraction bits.
@@ -145,6 +148,7 @@ def cancelling(kind, a, b):
         return None
 
 
+@functools.cache
 def lanes(kinds):
     """One tuple of operands for each lane."""
     if not kinds:
@@ -172,7 +176,16 @@ def lanes(kinds):
     return rows[:LANES]
 
 
-def packed(kinds):
-    """The operands as bytes: 8 for each, all lanes of the first operand, then all of the second."""
-    rows = lanes(kinds)
-    return b"".join(struct.pack(f"<{LANES}Q", *(row[at] for row in rows)) for at in range(len(kinds)))
+def rows(kinds, some):
+    """The operands of some lanes."""
+    if kinds and kinds[0] in tiles.KINDS:
+        groups = {group: tiles.lanes(kinds, group) for group in {lane // tiles.GROUP for lane in some}}
+        return [groups[lane // tiles.GROUP][lane % tiles.GROUP] for lane in some]
+    every = lanes(kinds)
+    return [every[lane] for lane in some]
+
+
+def packed(kinds, some):
+    """The operands of some lanes as bytes: 8 for each, all lanes of the first operand, then all of the second."""
+    these = rows(kinds, some)
+    return b"".join(struct.pack(f"<{len(some)}Q", *(row[at] for row in these)) for at in range(len(kinds)))

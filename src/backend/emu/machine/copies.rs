@@ -63,7 +63,7 @@ struct Queue {
     cluster: usize,
     entries: Vec<Entry>,
     /// Groups that each lane has closed, of `cp.async` and of bulk copies.
-    committed: [[u32; LANES]; 2],
+    committed: [[u32; LANES]; GroupKind::COUNT],
 }
 
 struct Entry {
@@ -362,7 +362,7 @@ impl Copies {
         self.queues.entry(key).or_insert_with(|| Queue {
             cluster,
             entries: Vec::new(),
-            committed: [[0; LANES]; 2],
+            committed: [[0; LANES]; GroupKind::COUNT],
         })
     }
 

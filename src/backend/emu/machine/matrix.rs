@@ -2,13 +2,15 @@
 //! memory and the registers of the lanes that hold them.
 
 use super::access::{halt, operand, read, write};
-use super::place::{View, locate, misaligned, tagged};
+use super::place::{Place, View, locate, misaligned, tagged};
 use super::warp::{Group, State, Warp};
 use super::{Block, Core, Halt};
 use crate::abi::{Lanes, lanes};
-use crate::backend::emu::image::{LoggedSite, MatrixOp, TileOp, Values};
+use crate::backend::emu::image::{Line, LoggedSite, MatrixOp, TileOp, Values, WarpgroupOp};
 use crate::backend::emu::regs::{Dst, Src};
 use crate::backend::emu::types::low;
+use crate::isa::warpgroup::{LINE, LINES, PIECE, WARPS, pieces};
+use std::ops::Range;
 
 /// Bytes of a row of a small matrix.
 const ROW: usize = 16;
@@ -48,6 +50,12 @@ impl Core<'_> {
         let here = block.warps[warp].groups[group];
         let (address, mask) = match op {
             MatrixOp::Registers(_) => return,
+            MatrixOp::Warpgroup(op) => {
+                self.recorder.a = self.value(block, warp, group, op.b);
+                self.recorder.read = op.a.map_or([0; 32], |a| self.value(block, warp, group, a));
+                self.recorder.write(site, here.mask, block.who(warp), (0, 0));
+                return;
+            }
             MatrixOp::Rows { address, values, .. } => {
                 let rows = ROWS * values.len();
                 (address, here.mask & if rows < 32 { (1 << rows) - 1 } else { u32::MAX })
@@ -96,6 +104,7 @@ impl Core<'_> {
                 }
             }
             MatrixOp::Tile(tile) => self.tile(block, warp, group, tile)?,
+            MatrixOp::Warpgroup(op) => self.warpgroup(block, warp, group, op)?,
         }
         let at = &mut block.warps[warp];
         let steps = at.steps;
@@ -104,6 +113,58 @@ impl Core<'_> {
         here.pc += 1;
         at.merge();
         Ok(())
+    }
+
+    /// A warp's part of a product of its warpgroup.
+    fn warpgroup(
+        &mut self,
+        block: &mut Block,
+        warp: usize,
+        group: usize,
+        op: &WarpgroupOp,
+    ) -> Result<(), Halt> {
+        let mask = block.warps[warp].groups[group].mask;
+        let own = (warp % usize::from(WARPS)) as u64 * LINES;
+        let a = match op.a {
+            Some(a) => self.lines(block, warp, group, a, (own..own + LINES, op.transposed.0))?,
+            None => Vec::new(),
+        };
+        let b = self.lines(block, warp, group, op.b, (0..op.columns.into(), op.transposed.1))?;
+        self.with_regs(block, warp, group, |regs| (op.multiply)(regs, mask, &a, &b));
+        Ok(())
+    }
+
+    /// Lines of the matrix of a descriptor.
+    fn lines(
+        &mut self,
+        block: &mut Block,
+        warp: usize,
+        group: usize,
+        descriptor: Src,
+        (lines, transposed): (Range<u64>, bool),
+    ) -> Result<Vec<Line>, Halt> {
+        let lane = (block.warps[warp].groups[group].mask.trailing_zeros() & 31) as usize;
+        let descriptor = self.value(block, warp, group, descriptor)[lane];
+        let Block { position, cluster, warps, .. } = block;
+        let Warp { local, local_top, .. } = &mut warps[warp];
+        let Self { memory, clusters, params, .. } = self;
+        let cluster = &mut clusters[*cluster];
+        let mut view = View { memory, cluster, rank: position.rank, local, local_top, params };
+        let first = lines.start;
+        let mut out = vec![[0; LINE]; (lines.end - first) as usize];
+        for piece in pieces(descriptor, lines, transposed) {
+            let place = (Place::Shared, piece.address);
+            let bytes = view.bytes(place, lane, PIECE, false).map_err(|r| halt(lane, r))?;
+            let at = (piece.line - first) as usize;
+            if transposed {
+                for (line, element) in out[at..].iter_mut().zip(bytes.chunks(2)) {
+                    line[piece.at..piece.at + 2].copy_from_slice(element);
+                }
+            } else {
+                out[at][piece.at..piece.at + PIECE].copy_from_slice(bytes);
+            }
+        }
+        Ok(out)
     }
 
     /// Moves one row of a small matrix.
@@ -147,7 +208,7 @@ impl Core<'_> {
 
     /// From line to line of a tile, in elements.
     fn strides(&mut self, block: &mut Block, warp: usize, group: usize, tile: &TileOp) -> Lanes {
-        let dense = Src::Const(tile.length.into());
+        let dense = Src::Const((tile.length * tile.together).into());
         self.value(block, warp, group, tile.stride.unwrap_or(dense)).map(|stride| low(stride, 32))
     }
 
@@ -155,7 +216,7 @@ impl Core<'_> {
     /// have room for more than there is, elements are in several.
     fn tile(&mut self, block: &mut Block, warp: usize, group: usize, tile: &TileOp) -> Result<(), Halt> {
         let here = block.warps[warp].groups[group];
-        let strides = self.strides(block, warp, group, tile);
+        let strides = self.strides(block, warp, group, tile).map(|stride| stride / u64::from(tile.together));
         let Block { position, cluster, warps, .. } = block;
         let at = &mut warps[warp];
         let addresses = Self::addresses(at, here, &tile.address);

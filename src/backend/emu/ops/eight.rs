@@ -1,5 +1,5 @@
-//! Pairs of 8-bit floats, `e4m3x2` and `e5m2x2`, which only `cvt` knows: from pairs of `f32` or from `f16x2`, saturating,
-//! and to `f16x2`.
+//! 8-bit floats, `e4m3` and `e5m2`: what matrices of them stand for, and `cvt` of pairs, from pairs of `f32` or from `f16x2`,
+//! saturating, and to `f16x2`.
 
 use super::super::decode::{Bad, Cx};
 use super::super::image::Code;
@@ -24,8 +24,12 @@ const NAN: u8 = 0x7f;
 
 fn eight(ty: Ty) -> Option<Eight> {
     match ty {
-        Ty::E4m3x2 => Some(Eight { fraction: 3, bias: 7, most: 0x7e, special: 0x7f, has_infinity: false }),
-        Ty::E5m2x2 => Some(Eight { fraction: 2, bias: 15, most: 0x7b, special: 0x7c, has_infinity: true }),
+        Ty::E4m3 | Ty::E4m3x2 => {
+            Some(Eight { fraction: 3, bias: 7, most: 0x7e, special: 0x7f, has_infinity: false })
+        }
+        Ty::E5m2 | Ty::E5m2x2 => {
+            Some(Eight { fraction: 2, bias: 15, most: 0x7b, special: 0x7c, has_infinity: true })
+        }
         _ => None,
     }
 }
@@ -63,6 +67,11 @@ impl Eight {
         let unit = 2f64.powi(field.max(1) - self.bias - self.fraction.cast_signed());
         sign * (hidden + f64::from(fraction)) * unit
     }
+}
+
+/// The number that a code of this type stands for.
+pub(super) fn value(ty: Ty, code: u8) -> f64 {
+    eight(ty).map_or(f64::NAN, |format| format.read(code))
 }
 
 /// `cvt` to or from these formats.

@@ -63,7 +63,7 @@ fn quiet(nan: f64) -> f64 {
 
 /// A result, or the operand whose NaN the hardware prefers.
 #[inline(always)]
-fn or_nan(result: f64, preferred: f64) -> f64 {
+pub(super) fn or_nan(result: f64, preferred: f64) -> f64 {
     if result.is_nan() && preferred.is_nan() { quiet(preferred) } else { result }
 }
 

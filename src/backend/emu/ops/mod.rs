@@ -13,6 +13,7 @@ mod convert;
 mod eight;
 mod exact;
 mod float;
+mod fragment;
 mod half;
 mod integer;
 mod logic;
@@ -21,8 +22,10 @@ mod memory;
 mod moves;
 mod numeric;
 mod packed;
+mod tensor;
 mod video;
 mod warp;
+mod warpgroup;
 
 use super::decode::{Bad, Cx};
 use super::image::Code;
@@ -153,6 +156,7 @@ const TABLE: &[(&str, Decode)] = &[
     ("vsub", video::sub),
     ("vsub2", video::sub2),
     ("vsub4", video::sub4),
+    ("wgmma", warpgroup::wgmma),
     ("wmma", matrix::wmma),
     ("xor", logic::xor),
 ];

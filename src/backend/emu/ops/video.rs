@@ -1,5 +1,16 @@
 //! Video instructions: arithmetic on bytes and halves of words with a second operation or a merge, and the same on two
 //! or four parts at once.
+//!
+//! No GPU of today has the scalar ones: the driver's compiler makes code of them, which is not what the pseudo-code of the PTX ISA
+//! says, and the results here are those of that code, as an H200 gave them:
+//!
+//! - `vadd`, `vsub` and `vabsdiff` to `.u32` with `.sat` keep the low 32 bits of a sum above them; only below 0 is cut.
+//! - Before a second operation `.min` or `.max`, `vadd` and `vsub` wrap to 32 bits; and a wrapped sum with its top bit set is the
+//!   `.max` of `.u32`, whatever the other is.
+//! - `vshl` with `.sat` takes 34 bits of its result for all of it.
+//! - What is merged into `h1` is not moved there: it is bits 16 to 31. A merge with `.sat` cuts the 32 bits of the result as an
+//!   unsigned number.
+//! - `vmad` takes words for signed where more than the low 32 bits matter; below 0, `.u32` with `.sat` and a shift gives all ones.
 
 use super::super::decode::{Bad, Cx};
 use super::super::image::Code;
@@ -38,6 +49,18 @@ impl Part {
         if signed { extend(part, self.width).cast_signed() } else { part.cast_signed() }
     }
 
+    /// `word` with this part replaced by what a merge brings.
+    fn merge(self, word: u64, value: u64) -> u64 {
+        let moved = if self.shift == 16 && self.width == 16 { value } else { value << self.shift };
+        let mask = low(u64::MAX, self.width) << self.shift;
+        low(word & !mask | moved & mask, 32)
+    }
+
+    /// The largest number that it holds.
+    fn most(self, signed: bool) -> i64 {
+        (1i64 << (self.width - u32::from(signed))) - 1
+    }
+
     /// `word` with this part replaced.
     fn put(self, word: u64, value: i64) -> u64 {
         let mask = low(u64::MAX, self.width) << self.shift;
@@ -46,12 +69,8 @@ impl Part {
 
     /// The nearest value that this part can hold.
     fn clamp(self, value: i64, signed: bool) -> i64 {
-        if signed {
-            let most = (1i64 << (self.width - 1)) - 1;
-            value.clamp(-most - 1, most)
-        } else {
-            value.clamp(0, (1i64 << self.width) - 1)
-        }
+        let most = self.most(signed);
+        value.clamp(if signed { -most - 1 } else { 0 }, most)
     }
 }
 
@@ -111,55 +130,78 @@ fn destination(cx: &Cx<'_, '_>, second: Option<&str>) -> Result<(Dst, Part, Seco
     Ok((cx.dst(0)?, WORD, second))
 }
 
+/// How the first operation makes 32 bits of its result.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// `vadd`, `vsub`
+    Sum,
+    /// `vabsdiff`
+    Difference,
+    /// All others.
+    Plain,
+}
+
 impl Second {
-    fn apply(self, value: i64, c: u64, signed: bool) -> u64 {
+    fn apply(self, value: i64, c: u64, signed: bool, way: Way) -> u64 {
         let third = WORD.take(c, signed);
-        match self {
-            Self::Nothing => low(value.cast_unsigned(), 32),
-            Self::Add => low(value.wrapping_add(third).cast_unsigned(), 32),
-            Self::Min => low(value.min(third).cast_unsigned(), 32),
-            Self::Max => low(value.max(third).cast_unsigned(), 32),
-            Self::Merge(part) => part.put(c, value),
-        }
+        let wrapped = if way == Way::Sum { WORD.take(value.cast_unsigned(), signed) } else { value };
+        let result = match self {
+            Self::Nothing => value,
+            Self::Add => value.wrapping_add(third),
+            Self::Min => wrapped.min(third),
+            Self::Max if way == Way::Sum && !signed && wrapped >> 31 != 0 => wrapped,
+            Self::Max => wrapped.max(third),
+            Self::Merge(part) => return part.merge(c, low(value.cast_unsigned(), 32)),
+        };
+        low(result.cast_unsigned(), 32)
     }
 }
 
-fn scalar(cx: &Cx<'_, '_>, f: impl Fn(i64, i64) -> i64 + Send + Sync + 'static) -> Result<Code, Bad> {
+fn scalar(
+    cx: &Cx<'_, '_>,
+    way: Way,
+    f: impl Fn(i64, i64) -> i64 + Send + Sync + 'static,
+) -> Result<Code, Bad> {
     let types = (signed(cx.ty_at(0)?), signed(cx.ty_at(1)?), signed(cx.ty_at(2)?));
     let (Some(to), Some(of_a), Some(of_b)) = types else { return cx.refuse() };
     let (d, whole, second) = destination(cx, cx.one_of(&["add", "min", "max"]))?;
     let ((a, pick_a), (b, pick_b)) = (source(cx, 1)?, source(cx, 2)?);
     let (c, sat) = (cx.src_or(3, Ty::U(32), 0)?, cx.has("sat"));
+    let cut = move |value: i64| match second {
+        _ if !sat => value,
+        Second::Merge(part) => WORD.take(value.cast_unsigned(), false).min(part.most(to)),
+        _ if way != Way::Plain && !to => value.max(0),
+        _ => whole.clamp(value, to),
+    };
     Ok(lanewise3(d, a, b, c, move |a, b, c| {
         let value = f(pick_a.take(a, of_a), pick_b.take(b, of_b));
-        let value = if sat { whole.clamp(value, to) } else { value };
-        second.apply(value, c, to)
+        second.apply(cut(value), c, to, way)
     }))
 }
 
 /// `vadd`
 pub(super) fn add(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
-    scalar(cx, |a, b| a + b)
+    scalar(cx, Way::Sum, |a, b| a + b)
 }
 
 /// `vsub`
 pub(super) fn sub(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
-    scalar(cx, |a, b| a - b)
+    scalar(cx, Way::Sum, |a, b| a - b)
 }
 
 /// `vabsdiff`
 pub(super) fn absdiff(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
-    scalar(cx, |a, b| (a - b).abs())
+    scalar(cx, Way::Difference, |a, b| (a - b).abs())
 }
 
 /// `vmin`
 pub(super) fn min(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
-    scalar(cx, |a, b| a.min(b))
+    scalar(cx, Way::Plain, |a, b| a.min(b))
 }
 
 /// `vmax`
 pub(super) fn max(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
-    scalar(cx, |a, b| a.max(b))
+    scalar(cx, Way::Plain, |a, b| a.max(b))
 }
 
 /// A shift count as the mode has it.
@@ -170,19 +212,13 @@ fn count(b: i64, wrap: bool) -> u32 {
 /// `vshl`
 pub(super) fn shl(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let wrap = cx.has("wrap");
-    // A result of more than 63 bits saturates as any of 63 bits and its sign does.
-    scalar(cx, move |a, b| {
-        let wide = i128::from(a) << count(b, wrap);
-        let top = i128::from(i64::MAX);
-        let kept = wide.clamp(-top - 1, top);
-        if kept == wide { kept as i64 } else { (kept >> 32 << 32 | wide & 0xffff_ffff) as i64 }
-    })
+    scalar(cx, Way::Plain, move |a, b| extend((a << count(b, wrap)).cast_unsigned(), 34).cast_signed())
 }
 
 /// `vshr`
 pub(super) fn shr(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let wrap = cx.has("wrap");
-    scalar(cx, move |a, b| a >> count(b, wrap))
+    scalar(cx, Way::Plain, move |a, b| a >> count(b, wrap))
 }
 
 /// The comparison that the modifiers name.
@@ -205,7 +241,7 @@ pub(super) fn set(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let ((a, pick_a), (b, pick_b)) = (source(cx, 1)?, source(cx, 2)?);
     let c = cx.src_or(3, Ty::U(32), 0)?;
     Ok(lanewise3(d, a, b, c, move |a, b, c| {
-        second.apply(compare(pick_a.take(a, of_a), pick_b.take(b, of_b)), c, false)
+        second.apply(compare(pick_a.take(a, of_a), pick_b.take(b, of_b)), c, false, Way::Plain)
     }))
 }
 
@@ -240,13 +276,15 @@ pub(super) fn mad(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
         None => 0,
     };
     Ok(lanewise3(d, a, b, c, move |a, b, c| {
-        let product = i128::from(pick_a.take(a, of_a)) * i128::from(pick_b.take(b, of_b));
-        let third = i128::from(WORD.take(c, is_signed));
+        let factor = |part: Part, word, signed| i128::from(part.take(word, signed || part.width == 32));
+        let product = factor(pick_a, a, of_a) * factor(pick_b, b, of_b);
+        let third = i128::from(WORD.take(c, true));
         let sum = (if minus { -product } else { product }) + (if minus_c { -third } else { third }) + one;
         let result = sum >> shift;
         let result = match (sat, is_signed) {
             (false, _) => result,
             (true, true) => result.clamp(i128::from(i32::MIN), i128::from(i32::MAX)),
+            (true, false) if shift != 0 && result < 0 => u32::MAX.into(),
             (true, false) => result.clamp(0, i128::from(u32::MAX)),
         };
         low(result as u64, 32)

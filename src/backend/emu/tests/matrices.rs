@@ -196,6 +196,49 @@ fn tiles_of_every_shape() {
     }
 }
 
+/// A (64 by 16) at 0 and B (16 by 8, by columns) at 2048 of `s`, copied there from `out` at 4096; `place` makes `%r9`, where the
+/// 16 bytes belong whose number in the matrix is `%r8`: line `%r6` and half `%r7`.
+fn warpgroup(place: &str, leading: u64, stride: u64, swizzle: u64, add: &str) -> Run {
+    let bits = leading >> 4 << 16 | stride >> 4 << 32 | swizzle << 62;
+    let body = format!(
+        "mov.u32 %r30, %tid.x;\nmov.u32 %r1, s;\nmov.u32 %r8, %r30;\nmov.u32 %r2, 0;\nNEXT:\nshr.u32 %r6, %r8, 1;\nand.b32 %r7, %r8, 1;\n\
+         {place}\nadd.u32 %r9, %r9, %r1;\nadd.u32 %r9, %r9, %r2;\nshl.b32 %r4, %r8, 4;\nadd.u32 %r4, %r4, %r2;\ncvt.u64.u32 %rd1, %r4;\n\
+         add.u64 %rd1, %rd1, %out;\nld.global.v4.u32 {{%r10, %r11, %r12, %r13}}, [%rd1+4096];\n\
+         st.shared.v4.u32 [%r9], {{%r10, %r11, %r12, %r13}};\nsetp.lt.u32 %p1, %r30, 16;\nsetp.eq.u32 %p2, %r2, 0;\nmov.u32 %r2, 2048;\n\
+         and.pred %p1, %p1, %p2;\n@%p1 bra NEXT;\nfence.proxy.async.shared::cta;\nbar.sync 0;\nshr.u32 %r2, %r1, 4;\ncvt.u64.u32 %rd2, %r2;\n\
+         or.b64 %rd2, %rd2, {bits:#x};\nadd.u64 %rd3, %rd2, 128;\nmov.f32 %f1, 0f3f800000;\nmov.f32 %f2, %f1;\nmov.f32 %f3, %f1;\n\
+         mov.f32 %f4, %f1;\nwgmma.fence.sync.aligned;\n\
+         wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%f1, %f2, %f3, %f4}}, %rd2, %rd3, {add}, -1, 1, 0, 0;\n\
+         wgmma.commit_group.sync.aligned;\nwgmma.wait_group.sync.aligned 0;\nshr.u32 %r3, %r30, 5;\nand.b32 %r4, %r30, 31;\n\
+         shr.u32 %r5, %r4, 2;\nmad.lo.u32 %r5, %r3, 16, %r5;\nand.b32 %r4, %r4, 3;\nmad.lo.u32 %r5, %r5, 4, %r4;\n\
+         mad.wide.u32 %rd4, %r5, 8, %out;\nst.global.v2.f32 [%rd4], {{%f1, %f2}};\nst.global.v2.f32 [%rd4+256], {{%f3, %f4}};"
+    );
+    let half = |value| half(value).to_le_bytes();
+    let mut memory = vec![0; 4096];
+    memory.extend(bytes(a, 64, 16, false, half));
+    memory.extend(bytes(b, 8, 16, true, half));
+    kernel_with(".shared .align 1024 .b8 s[16384];", &body).threads(128).buffer("out", memory)
+}
+
+#[test]
+fn warpgroups_multiply_what_descriptors_tell_of() {
+    let plain = "shr.u32 %r9, %r6, 3;\nshl.b32 %r9, %r9, 8;\nmad.lo.u32 %r9, %r7, 128, %r9;\nand.b32 %r6, %r6, 7;\n\
+                 mad.lo.u32 %r9, %r6, 16, %r9;";
+    // Rows of 32 bytes, whose halves change places in every other row of 128 bytes.
+    let swizzled = "shr.u32 %r9, %r6, 2;\nxor.b32 %r7, %r7, %r9;\nand.b32 %r7, %r7, 1;\nmul.lo.u32 %r9, %r6, 32;\n\
+                    mad.lo.u32 %r9, %r7, 16, %r9;";
+    for (place, leading, stride, swizzle) in [(plain, 128, 256, 0), (swizzled, 16, 256, 3)] {
+        for (add, one) in [("1", 1), ("0", 0)] {
+            let ran = ended(|| warpgroup(place, leading, stride, swizzle, add));
+            let cell = |i: usize| (0..16).map(|k| -a(i / 8, k) * b(k, i % 8)).sum::<i32>() + one;
+            assert_eq!(floats(&ran, 512), (0..512).map(cell).collect::<Vec<_>>(), "{swizzle} {add}");
+            let records = ran.of("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16");
+            assert_eq!(records.len(), 4);
+            assert_eq!(records[0].a[31], records[0].read[31] + 128);
+        }
+    }
+}
+
 #[test]
 fn matrices_are_transposed_on_each_way() {
     let transposed: Vec<u32> = (0..64).map(|i| i % 8 * 8 + i / 8).collect();

@@ -117,16 +117,16 @@ fn shared_memory_is_bounded_by_the_blocks_total() {
 
 #[test]
 fn what_is_not_supported_stops_only_where_it_is_reached() {
-    let body = "st.global.u32 [%out], 1;\nmov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 99;\n@%p1 wgmma.fence.sync.aligned;\n\
+    let body = "st.global.u32 [%out], 1;\nmov.u32 %r1, %tid.x;\nsetp.gt.u32 %p1, %r1, 99;\n@%p1 tcgen05.wait::ld.sync.aligned;\n\
                 @%p1 frobnicate.b32 %r1;";
     let ran = kernel(body).words("out", &[0]).ok();
     assert_eq!(ran.words(0), [1]);
-    let ran = kernel("st.global.u32 [%out], 1;\nwgmma.fence.sync.aligned;\nst.global.u32 [%out], 2;")
+    let ran = kernel("st.global.u32 [%out], 1;\ntcgen05.wait::ld.sync.aligned;\nst.global.u32 [%out], 2;")
         .words("out", &[0])
         .run();
     let Some(Stop::Unsupported { at, what }) = &ran.outcome.stop else { panic!("{:?}", ran.outcome.stop) };
-    assert_eq!(ran.slice(*at), "wgmma.fence.sync.aligned;");
-    assert!(what.contains("wgmma.fence.sync.aligned"));
+    assert_eq!(ran.slice(*at), "tcgen05.wait::ld.sync.aligned;");
+    assert!(what.contains("tcgen05.wait::ld.sync.aligned"));
     assert_eq!(ran.kept.ends[0].unlogged, [0]);
     assert_eq!(ran.of("st.global.u32").len(), 1);
 }

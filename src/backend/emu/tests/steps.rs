@@ -89,6 +89,6 @@ fn stops_come_at_the_same_place() {
     assert_eq!(ran.fault().thread, Some(([0; 3], [4, 0, 0])));
     let deadlock = "mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 32;\n@%p1 bar.sync 1, 64;\nbar.sync 0;";
     same(|| kernel(deadlock).threads(64).words("out", &[0]));
-    let unknown = "st.global.u32 [%out], 1;\nwgmma.fence.sync.aligned;\nst.global.u32 [%out], 2;";
+    let unknown = "st.global.u32 [%out], 1;\ntcgen05.wait::ld.sync.aligned;\nst.global.u32 [%out], 2;";
     assert_eq!(same(|| kernel(unknown).words("out", &[0])).kept.ends[0].unlogged, [0]);
 }

@@ -22,7 +22,10 @@ fn results_saturate_to_where_they_go() {
     assert_eq!(op("vadd.s32.u32.u32.sat %r0, %r1, %r2;", u32::MAX, 1, 0), 0x7fff_ffff);
     assert_eq!(op("vsub.u32.u32.u32.sat %r0, %r1, %r2;", 1, 2, 0), 0);
     assert_eq!(op("vadd.s32.s32.s32.sat %r0.b2, %r1, %r2, %r3;", 100, 100, 0x1122_3344), 0x117f_3344);
-    assert_eq!(op("vadd.s32.s32.s32 %r0.h1, %r1, %r2, %r3;", 0x1_0001, 1, 0x1122_3344), 0x0002_3344);
+    assert_eq!(op("vadd.s32.s32.s32 %r0.h1, %r1, %r2, %r3;", 0x1_0001, 1, 0x1122_3344), 0x0001_3344);
+    // Sums above 32 bits wrap, and what is cut for a merge has no sign.
+    assert_eq!(op("vadd.u32.u32.u32.sat %r0, %r1, %r2;", u32::MAX, 2, 0), 1);
+    assert_eq!(op("vsub.s32.s32.s32.sat %r0.b0, %r1, %r2, %r3;", 1, 2, 0), 0x7f);
 }
 
 #[test]
@@ -30,6 +33,8 @@ fn second_operations() {
     assert_eq!(op("vabsdiff.u32.u32.u32.add %r0, %r1, %r2, %r3;", 3, 10, 100), 107);
     assert_eq!(op("vadd.s32.s32.s32.min %r0, %r1, %r2, %r3;", 3, 10, u32::MAX), u32::MAX);
     assert_eq!(op("vadd.u32.u32.u32.max %r0, %r1, %r2, %r3;", 3, 10, u32::MAX), u32::MAX);
+    assert_eq!(op("vadd.s32.s32.s32.min %r0, %r1, %r2, %r3;", 1 << 31, 1 << 31, 1), 0);
+    assert_eq!(op("vadd.u32.u32.u32.max %r0, %r1, %r2, %r3;", 1 << 31, 0, u32::MAX), 1 << 31);
     assert_eq!(op("vset.s32.u32.lt %r0, %r1, %r2;", u32::MAX, 0, 0), 1);
     assert_eq!(op("vset.u32.u32.ge.add %r0, %r1, %r2, %r3;", 2, 2, 40), 41);
 }
@@ -38,13 +43,17 @@ fn second_operations() {
 fn shifts_and_products() {
     assert_eq!(op("vshl.u32.u32.u32.clamp %r0, %r1, %r2;", 1, 40, 0), 0);
     assert_eq!(op("vshl.u32.u32.u32.wrap %r0, %r1, %r2;", 1, 40, 0), 1 << 8);
-    assert_eq!(op("vshl.u32.u32.u32.sat.clamp %r0, %r1, %r2;", u32::MAX, 32, 0), u32::MAX);
+    assert_eq!(op("vshl.u32.u32.u32.sat.clamp %r0, %r1, %r2;", 1, 32, 0), u32::MAX);
+    assert_eq!(op("vshl.u32.u32.u32.sat.clamp %r0, %r1, %r2;", 2, 32, 0), 0);
+    assert_eq!(op("vshl.u32.u32.u32.sat.clamp %r0, %r1, %r2;", 4, 32, 0), 0);
     assert_eq!(op("vshr.s32.s32.u32.clamp %r0, %r1, %r2;", 1 << 31, 40, 0), u32::MAX);
     assert_eq!(op("vmad.s32.s32.u32 %r0, %r1, %r2, -%r3;", (-2i32) as u32, 3, 4), (-10i32) as u32);
     assert_eq!(op("vmad.s32.s32.s32 %r0, -%r1, %r2, %r3;", 2, 3, 4), (-2i32) as u32);
     assert_eq!(op("vmad.u32.u32.u32.po %r0, %r1, %r2, %r3;", 2, 3, 4), 11);
     assert_eq!(op("vmad.u32.u32.u32.shr15 %r0, %r1.h0, %r2.h0, %r3;", 0x8000, 0x8000, 0), 0x8000);
-    assert_eq!(op("vmad.u32.u32.u32.sat %r0, %r1, %r2, %r3;", u32::MAX, 2, 0), u32::MAX);
+    assert_eq!(op("vmad.u32.u32.u32.sat %r0, %r1, %r2, %r3;", 1 << 16, 1 << 16, 0), u32::MAX);
+    assert_eq!(op("vmad.u32.u32.u32.sat %r0, %r1, %r2, %r3;", u32::MAX, 2, 0), 0);
+    assert_eq!(op("vmad.u32.u32.u32.sat.shr15 %r0, %r1, %r2, %r3;", u32::MAX, 2, 0), u32::MAX);
 }
 
 #[test]

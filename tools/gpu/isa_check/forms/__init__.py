@@ -1,6 +1,6 @@
 """All forms, by family. Each module here has a function `forms()`."""
 
-from . import compares, conversions, floats, halves, integers, logic, simd, video, warps
+from . import compares, conversions, floats, halves, integers, logic, matrices, simd, video, warpgroups, warps
 
 FAMILIES = {
     "integer": integers,
@@ -12,6 +12,8 @@ FAMILIES = {
     "packed": simd,
     "video": video,
     "warp": warps,
+    "matrix": matrices,
+    "wgmma": warpgroups,
 }
 
 

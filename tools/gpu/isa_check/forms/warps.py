@@ -59,10 +59,10 @@ def special():
     for label, (grid, block) in shapes.items():
         for register in ("tid", "ntid", "ctaid", "nctaid", "cluster_ctaid", "cluster_nctaid", "clusterid", "nclusterid"):
             text = "\n\t".join(f"mov.u32 {{d{at}}}, %{register}.{axis};" for at, axis in enumerate("xyz"))
-            yield Form(f"mov.u32 %{register} {label}", (), ("b32",) * 3, text, grid=grid, block=block)
+            yield Form(f"mov.u32 %{register} {label}", (), ("b32",) * 3, text, grid=grid, block=block, whole=True)
         for register in ("laneid", "lanemask_eq", "lanemask_le", "lanemask_lt", "lanemask_ge", "lanemask_gt",
                          "cluster_ctarank", "cluster_nctarank", "dynamic_smem_size", "total_smem_size"):  # fmt: skip
             text = f"mov.u32 {{d0}}, %{register};"
-            yield Form(f"mov.u32 %{register} {label}", (), ("b32",), text, grid=grid, block=block)
+            yield Form(f"mov.u32 %{register} {label}", (), ("b32",), text, grid=grid, block=block, whole=True)
         text = "mov.pred {d0}, %is_explicit_cluster;"
-        yield Form(f"mov.pred %is_explicit_cluster {label}", (), ("pred",), text, grid=grid, block=block)
+        yield Form(f"mov.pred %is_explicit_cluster {label}", (), ("pred",), text, grid=grid, block=block, whole=True)
