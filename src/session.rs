@@ -19,7 +19,7 @@ use crate::backend::{Backend, BackendError, Plan, Program, Region, Sink};
 use crate::diag::Diagnostic;
 pub use crate::explain::Policy;
 use crate::finding::Finding;
-use crate::instrument::SiteTable;
+use crate::instrument::{SiteId, SiteTable};
 use crate::ptx;
 use crate::ptx::ast::Module;
 use crate::span::{SourceError, SourceFile, Span};
@@ -56,6 +56,8 @@ pub struct Observed {
     pub shared: Vec<Vec<Region>>,
     /// Why the order of synchronisation could not be replayed, one sentence each.
     pub degraded: Vec<String>,
+    /// Instructions of which it is not known what they touch, and why.
+    pub unresolved: Vec<(SiteId, String)>,
 }
 
 /// Reads a PTX file. Zero bytes at its end, as fatbins have them, are cut off.

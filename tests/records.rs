@@ -147,7 +147,7 @@ fn check(text: &str, rules: &[&str]) {
             next[*queue] += 1;
         }
         let launched = Launched {
-            info: Some(LaunchInfo { index: 0, regions: Vec::new() }),
+            info: Some(LaunchInfo { index: 0, ..LaunchInfo::default() }),
             units,
             end: LaunchEnd::default(),
         };

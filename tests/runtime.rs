@@ -181,6 +181,7 @@ fn everything() -> Plan {
     Plan {
         buffers: vec![buffer("out", 4096), buffer("word", 64)],
         launches: vec![launch("k", [2, 1, 2], [24, 2, 1], vec![Arg::Buffer(0), Arg::Buffer(1)])],
+        ..Plan::default()
     }
 }
 
@@ -217,6 +218,7 @@ fn a_bundle_logs_what_its_members_would() {
     let plan = Plan {
         buffers: vec![buffer("in", 1 << 16)],
         launches: vec![launch("k", [2, 1, 1], [48, 1, 1], vec![Arg::Buffer(0)])],
+        ..Plan::default()
     };
     let parsed = parse(UNROLLED);
     assert_eq!(parsed.errors, []);

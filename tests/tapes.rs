@@ -83,7 +83,7 @@ fn act(
         launch.stream = stream.0;
         observer.launch(&launch, order, module, true, Some("suite.case".into()));
         let Some(launched) = run.capture.launches.get(at) else { break };
-        observer.begin(&LaunchInfo { index, regions: Vec::new() });
+        observer.begin(&LaunchInfo { index, ..LaunchInfo::default() });
         observer.records(&launched.units);
         if end == End::Killed && number >= plan.len() && at + 1 == run.capture.launches.len() {
             observer.flush();

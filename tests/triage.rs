@@ -161,7 +161,7 @@ fn as_they_come(engine: &mut dyn Open, sites: &Arc<SiteTable>, run: &Recorded, s
         for (launch, launched) in run.plan.launches.iter().zip(&run.capture.launches) {
             let stream = both[random.below(4).min(1)];
             let order = streams.enqueue(stream);
-            let info = LaunchInfo { index: order.index, regions: Vec::new() };
+            let info = LaunchInfo { index: order.index, ..LaunchInfo::default() };
             engine.add_launch(launch, order);
             engine.begin(&info);
             records(&launched.units).chunks(100).for_each(|piece| engine.records(&piece.concat()));
@@ -473,7 +473,7 @@ fn random_records() {
         for index in 0..launches as u32 {
             (maker.units, maker.records) = (Vec::new(), 0);
             maker.kernel(blocks, warps);
-            let info = Some(LaunchInfo { index, regions: Vec::new() });
+            let info = Some(LaunchInfo { index, ..LaunchInfo::default() });
             let end = LaunchEnd { records: maker.records, ..LaunchEnd::default() };
             all.push(Launched { info, units: std::mem::take(&mut maker.units), end });
         }

@@ -2,6 +2,7 @@
 
 pub mod emu;
 pub mod gpu;
+pub mod image;
 pub mod plan;
 
 use std::time::Duration;
@@ -12,7 +13,10 @@ use crate::abi::Unit;
 use crate::instrument::{SiteId, SiteTable};
 use crate::ptx::ast::Module;
 use crate::span::{SourceFile, Span};
-pub use plan::{Arg, Buffer, Clusters, ElementType, Launch, Plan};
+pub use image::{ImageObject, Images};
+pub use plan::{
+    Arg, Buffer, Clusters, ElementType, Launch, Plan, PlanArray, PlanImage, PlanStorage,
+};
 
 /// The program to run.
 #[derive(Clone, Copy, Debug)]
@@ -78,12 +82,15 @@ pub struct Region {
 }
 
 /// What is known when a launch begins.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct LaunchInfo {
     /// Index in the plan.
     pub index: u32,
     /// Global memory: the plan's buffers and the module's variables.
     pub regions: Vec<Region>,
+    /// Textures and surfaces.
+    #[serde(default)]
+    pub images: Images,
 }
 
 /// What is known when a launch has ended.

@@ -216,7 +216,7 @@ mod tests {
         engine.core.collector.anew = anew;
         let mut ticket = 0;
         for index in 0..2 {
-            engine.begin(&LaunchInfo { index, regions: Vec::new() });
+            engine.begin(&LaunchInfo { index, ..LaunchInfo::default() });
             for step in std::iter::repeat_n(steps, rounds as usize).flatten() {
                 let instruction = INSTRUCTIONS[step.instruction];
                 let mut found =

@@ -19,6 +19,7 @@
 //! | `again` | conflicts that get what earlier ones got |
 //! | `publish` | which half of a publication is wanting |
 //! | `streams` | the order of launches, copies and the host: streams, events, waiting |
+//! | `image` | accesses by textures and surfaces |
 //! | `host` | copies and the like against launches and each other |
 //! | `triage` | launches in which nothing can be found, told quickly |
 //!
@@ -50,7 +51,7 @@
 //!   miss. What a copy leaves in a strong location is unknown from its issue on.
 //! - *Proxies.* Generic and async proxy only: a generic access and a later one in the async proxy need base causality with a
 //!   proxy fence by any thread on the path, as the formal model has it. The completion of a copy orders it with generic
-//!   accesses. Texture, surface, constant and tensor-map proxies make a run inconclusive; `ld.global.nc` is R009.
+//!   accesses. Textures and surfaces are in `image`. Constant and tensor-map proxies make a run inconclusive; `ld.global.nc` is R009.
 //! - *Matrices.* Lanes that give addresses to `ldmatrix` and `stmatrix` count as those that access; of `wmma` tiles, all lanes
 //!   access all elements. The last may report too much where a warp loads and stores a tile of one shape in place, which
 //!   is a warning.
@@ -66,6 +67,7 @@ mod conflict;
 mod copies;
 mod gather;
 mod host;
+mod image;
 mod judge;
 mod marks;
 mod mbarrier;
@@ -84,11 +86,12 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::abi::{DecodeError, Record, Unit};
-use crate::backend::{self, LaunchEnd, LaunchInfo, Plan, Region, Sink};
+use crate::backend::image::Unresolved;
+use crate::backend::{self, Images, LaunchEnd, LaunchInfo, Plan, Region, Sink};
 use crate::event::{ByBlock, Event, Geometry, Handler, Orderer};
 use crate::finding::{Finding, ThreadId};
 use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
-use crate::isa::{Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, Mbarrier, ProxyFence, Tile};
+use crate::isa::{Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, ImageAccess, Mbarrier, ProxyFence, Tile};
 pub use host::HostAccess;
 pub use streams::{Moment, Ordered, StreamId, Streams};
 pub use triage::{OpenTriage, Triage};
@@ -106,6 +109,8 @@ pub struct Report {
     pub lost: u64,
     /// Damage in the records.
     pub damaged: Option<DecodeError>,
+    /// Accesses to textures and surfaces of which it is not known what they touch, and why.
+    pub unresolved: Vec<(SiteId, Unresolved)>,
 }
 
 /// One launch, as analysed.
@@ -217,6 +222,19 @@ impl Engine {
         (self.orderer.degraded(), self.core.lost, self.orderer.damaged())
     }
 
+    /// Accesses to textures and surfaces since the last call of which it is not known what they touch, and why.
+    pub fn unresolved(&mut self) -> Vec<String> {
+        let Core { unresolved, told, sites, .. } = &mut self.core;
+        let news = unresolved.get(*told..).unwrap_or(&[]).iter();
+        let news = news.filter_map(|(site, why)| {
+            let site = sites.get(*site)?;
+            Some(format!("`{}` in `{}`: {why}", site.opcode, site.function))
+        });
+        let news = news.collect();
+        *told = unresolved.len();
+        news
+    }
+
     /// Whether all earlier launches of the plan have ended when this one starts, and it has when any later one does.
     fn stands_alone(&self, index: u32) -> bool {
         let at = index as usize;
@@ -237,6 +255,7 @@ impl Engine {
             degraded: self.orderer.degraded(),
             lost: self.core.lost,
             damaged: self.orderer.damaged(),
+            unresolved: self.core.unresolved,
         }
     }
 }
@@ -244,6 +263,7 @@ impl Engine {
 impl Sink for Engine {
     fn begin(&mut self, info: &LaunchInfo) {
         let geometry = self.core.begin(info.index);
+        self.core.images = info.images.clone();
         self.orderer.begin(geometry);
         if !self.keeps {
             return;
@@ -278,6 +298,7 @@ enum Role {
     ProxyFence(ProxyFence),
     Fill(Fill),
     Tile(Tile),
+    Image(ImageAccess),
     Other,
 }
 
@@ -306,6 +327,12 @@ struct Core {
     lost: u64,
     /// What the host has copied and set.
     host: host::Host,
+    /// Textures and surfaces of the current launch.
+    images: Images,
+    /// Accesses by handles that say nothing, each once.
+    unresolved: Vec<(SiteId, Unresolved)>,
+    /// How many of those were told of.
+    told: usize,
 }
 
 impl Core {
@@ -329,6 +356,9 @@ impl Core {
             explained: judge::Explained::default(),
             lost: 0,
             host: host::Host::default(),
+            images: Images::default(),
+            unresolved: Vec::new(),
+            told: 0,
         }
     }
 
@@ -343,6 +373,7 @@ impl Core {
             SiteKind::ProxyFence(fence) => Role::ProxyFence(*fence),
             SiteKind::Fill(fill) => Role::Fill(*fill),
             SiteKind::Tile(tile) => Role::Tile(*tile),
+            SiteKind::Image(access) => Role::Image(*access),
             _ => Role::Other,
         }));
         self.sites.0.push(sites);
@@ -482,6 +513,7 @@ impl Handler for Core {
                 Some(Role::ProxyFence(fence)) => self.proxy_fence(fence, &record),
                 Some(Role::Fill(fill)) => self.fill(&fill, &record),
                 Some(Role::Tile(tile)) => self.tile(&tile, &record),
+                Some(Role::Image(access)) => self.image(&access, &record),
                 _ => {}
             },
             Event::ClusterArrive { arrival, release } => self.cluster_arrive(arrival, release),

@@ -4,6 +4,7 @@ mod advice;
 mod apart;
 mod asynchronous;
 mod fingerprint;
+mod image;
 mod inline;
 mod labels;
 pub mod names;
@@ -308,6 +309,7 @@ fn touches(site: &Site) -> bool {
             | SiteKind::Mbarrier(_)
             | SiteKind::Fill(_)
             | SiteKind::Tile(_)
+            | SiteKind::Image(_)
     )
 }
 

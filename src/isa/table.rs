@@ -45,6 +45,10 @@ pub enum Meaning {
     MatrixStore,
     /// `wmma`
     Tile,
+    /// `tex`, `tld4`
+    Texture,
+    /// `suld`, `sust`, `sured`
+    Surface,
     /// `discard`
     Discard,
     /// Touches memory or synchronises; not covered yet.
@@ -81,7 +85,7 @@ const fn touches(opcode: &'static str, what: &'static str) -> Row {
 
 use Meaning::{
     AsyncCopy, Atom, Barrier, Call, Converge, Discard, Exit, Fence, Load, MatrixLoad, MatrixStore, Mbarrier,
-    Membar, Pure, Red, Return, Store, Tile,
+    Membar, Pure, Red, Return, Store, Surface, Texture, Tile,
 };
 
 /// Sorted by opcode.
@@ -182,17 +186,17 @@ const ROWS: &[Row] = &[
     row("stmatrix", MatrixStore),
     row("sub", Pure),
     row("subc", Pure),
-    touches("suld", "a surface load"),
+    row("suld", Surface),
     row("suq", Pure),
-    touches("sured", "a surface reduction"),
-    touches("sust", "a surface store"),
+    row("sured", Surface),
+    row("sust", Surface),
     row("szext", Pure),
     row("tanh", Pure),
     orders("tcgen05", "a tensor memory operation"),
     orders("tensormap", "a tensor map update"),
     row("testp", Pure),
-    touches("tex", "a texture read"),
-    touches("tld4", "a texture read"),
+    row("tex", Texture),
+    row("tld4", Texture),
     row("trap", Pure),
     row("txq", Pure),
     row("vabsdiff", Pure),

@@ -98,6 +98,7 @@ fn kind(kind: &SiteKind) -> &'static str {
         SiteKind::ProxyFence(_) => "proxy-fence",
         SiteKind::Fill(_) => "fill",
         SiteKind::Tile(_) => "tile",
+        SiteKind::Image(_) => "image",
         SiteKind::Exit => "exit",
         SiteKind::SharedVariable(_) => "shared-variable",
     }

@@ -6,7 +6,7 @@ use crate::backend::{BackendError, Fault, FaultKind, LaunchEnd, Plan, Program, S
 use crate::diag::Diagnostic;
 use crate::explain::names::demangle;
 use crate::explain::{Sources, frames, user_frame};
-use crate::instrument::Unlogged;
+use crate::instrument::{SiteId, Unlogged};
 use crate::ptx::SourceLoc;
 use crate::report::{Incomplete, Reason};
 use crate::span::Span;
@@ -105,6 +105,16 @@ impl Why<'_> {
         let loc = unlogged.loc.as_deref();
         let diagnostic = self.place(warning(&message), unlogged.span, loc, unlogged.why.clone());
         Incomplete { reason: Reason::UnknownInstruction, detail, diagnostic }
+    }
+
+    /// An instruction of which it is not known what it touches.
+    pub(super) fn unresolved(&self, site: SiteId, why: &str) -> Option<Incomplete> {
+        let site = self.program.sites.get(site)?;
+        let loc = site.loc.as_deref();
+        let detail = format!("`{}` at {}: {why}", site.opcode, self.line(site.span, loc));
+        let message = format!("what `{}` touches is not known", site.opcode);
+        let diagnostic = self.place(warning(&message), site.span, loc, why.to_owned());
+        Some(Incomplete { reason: Reason::UnknownInstruction, detail, diagnostic })
     }
 
     /// The order of synchronisation could not be replayed.

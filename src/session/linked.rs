@@ -75,5 +75,5 @@ fn observed(report: Report) -> Observed {
         degraded.push(format!("{} writes of words with very many writers were forgotten", report.lost));
     }
     degraded.extend(report.damaged.map(|damage| format!("records are damaged: {damage}")));
-    Observed { findings: report.findings, shared, degraded }
+    Observed { findings: report.findings, shared, degraded, unresolved: report.unresolved }
 }

@@ -152,6 +152,7 @@ impl<'j> Job<'j> {
             incomplete.extend(why.end(*launch, end, outcome.stop.as_ref()));
         }
         incomplete.extend(outcome.stop.iter().map(|stop| why.stop(stop)));
+        incomplete.extend(observed.unresolved.iter().filter_map(|(site, what)| why.unresolved(*site, what)));
         incomplete.extend(observed.degraded.iter().map(|detail| why.degraded(detail)));
         One {
             findings: observed.findings,

@@ -89,7 +89,7 @@ impl Backend for FakeBackend {
             Region { name: "in".into(), base: 0x1000, bytes: 256, element: 4 },
             Region { name: "out".into(), base: 0x2000, bytes: 256, element: 4 },
         ];
-        sink.begin(&LaunchInfo { index: 0, regions });
+        sink.begin(&LaunchInfo { regions, ..LaunchInfo::default() });
         // The seed travels to the detector as a record of its own kind.
         sink.records(&[Unit { lo: options.seed, hi: 0 }]);
         sink.end(&self.end);
@@ -112,7 +112,7 @@ impl Detector for FakeDetector {
     fn finish(self: Box<Self>) -> Observed {
         let tile = Region { name: "_ZZ7reversePKiPiE4tile".into(), base: TAG_SHARED, bytes: 256, element: 4 };
         let findings = self.findings.map_or_else(Vec::new, |findings| findings(self.seed));
-        Observed { findings, shared: vec![vec![tile]], degraded: Vec::new() }
+        Observed { findings, shared: vec![vec![tile]], degraded: Vec::new(), unresolved: Vec::new() }
     }
 }
 

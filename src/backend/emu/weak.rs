@@ -174,6 +174,7 @@ impl Weak {
             | SiteKind::ClusterBarrier(_)
             | SiteKind::ProxyFence(_)
             | SiteKind::Fill(_)
+            | SiteKind::Image(_)
             | SiteKind::Tile(_) => {
                 ended = true;
                 Role::Other

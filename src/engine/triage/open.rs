@@ -119,6 +119,11 @@ impl OpenTriage {
         self.engine.shortcomings()
     }
 
+    /// See `Engine::unresolved`.
+    pub fn unresolved(&mut self) -> Vec<String> {
+        self.engine.unresolved()
+    }
+
     /// Launches that were clean, so far.
     pub fn clean(&self) -> u64 {
         self.clean

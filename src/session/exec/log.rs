@@ -140,6 +140,8 @@ pub enum Gap {
     Opaque,
     /// The order of synchronisation could not be replayed.
     Degraded,
+    /// What an instruction touches is not known.
+    Instruction,
 }
 
 /// Writes the log of a process.

@@ -261,6 +261,7 @@ impl Process {
                 let (reason, help) = match kind {
                     Gap::Call => (Reason::UnsupportedCall, None),
                     Gap::Degraded => (Reason::DegradedOrder, None),
+                    Gap::Instruction => (Reason::UnknownInstruction, None),
                     Gap::Opaque => (
                         Reason::OpaqueKernel,
                         Some(

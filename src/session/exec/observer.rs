@@ -181,22 +181,25 @@ impl<L: Lines> Observer<L> {
         }
         let (degraded, lost, damaged) = self.engine.shortcomings();
         if degraded > 0 && self.shortcomings.0 == 0 {
-            self.found_wanting("strong operations have no order that explains their values".into());
+            self.found_wanting(Gap::Degraded, "strong operations have no order that explains their values".into());
         }
         if lost > 0 && self.shortcomings.1 == 0 {
-            self.found_wanting("writes of words with very many writers were forgotten".into());
+            self.found_wanting(Gap::Degraded, "writes of words with very many writers were forgotten".into());
         }
         if let Some(damage) = damaged {
-            self.found_wanting(format!("records are damaged: {damage}"));
+            self.found_wanting(Gap::Degraded, format!("records are damaged: {damage}"));
+        }
+        for detail in self.engine.unresolved() {
+            self.found_wanting(Gap::Instruction, detail);
         }
         self.shortcomings = (degraded, lost);
         self.flush();
     }
 
     /// What the engine could not do, which it will say again of a tape.
-    fn found_wanting(&mut self, detail: String) {
+    fn found_wanting(&mut self, kind: Gap, detail: String) {
         if self.given.insert(detail.clone()) {
-            self.lines.push(&Line::Incomplete { kind: Gap::Degraded, detail });
+            self.lines.push(&Line::Incomplete { kind, detail });
         }
     }
 

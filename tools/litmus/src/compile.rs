@@ -80,7 +80,7 @@ pub fn compile(program: &Program, placing: Placing, rounds: Rounds) -> Result<Co
         args: vec![Arg::Buffer(0)],
     };
     let buffer = Buffer { name: "memory".into(), ty: ElementType::I32, contents, unwritten: false };
-    let plan = Plan { buffers: vec![buffer], launches: vec![launch] };
+    let plan = Plan { buffers: vec![buffer], launches: vec![launch], ..Plan::default() };
     Ok(Compiled { text, plan, lines, locations: program.locations.len(), registers })
 }
 

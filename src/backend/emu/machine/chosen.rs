@@ -94,6 +94,7 @@ fn is_visible(code: &Code) -> bool {
         | Code::Group(_)
         | Code::Mbarrier(_)
         | Code::Fill(_)
+        | Code::Image(_)
         | Code::Matrix(_)
         | Code::Converge(_)
         | Code::Call(_) => true,
@@ -107,6 +108,7 @@ fn is_visible(code: &Code) -> bool {
         | Code::Trap
         | Code::Yield
         | Code::Stack(_)
+        | Code::Query(_)
         | Code::Poison(_) => false,
     }
 }

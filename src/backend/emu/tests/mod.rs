@@ -90,7 +90,7 @@ pub(super) fn module(text: &str) -> Run {
     };
     Run {
         text: format!("{HEADER}{text}"),
-        plan: Plan { buffers: Vec::new(), launches: vec![launch] },
+        plan: Plan { launches: vec![launch], ..Plan::default() },
         options: RunOptions { timeout: Some(Duration::from_secs(20)), ..RunOptions::default() },
     }
 }

@@ -6,11 +6,13 @@ mod graphs;
 mod images;
 mod launches;
 mod order;
+mod textures;
 
 pub(crate) use copies::{Place, Rows, Timing, write};
 pub(crate) use graphs::{Branches, Ended};
 pub(crate) use images::{Found, HostMemory, file, find};
 pub(crate) use order::{Stream, ThreadId};
+pub(crate) use textures::{ArrayDescription, Reading, Resource, Textures};
 
 use std::sync::Arc;
 
@@ -31,6 +33,7 @@ pub(crate) struct Watch {
     per_thread: FxHashMap<ThreadId, Stream>,
     events: FxHashMap<u64, order::Event>,
     graphs: graphs::Launches,
+    pub(crate) textures: Textures,
     /// How often calls that make something were called, for its name.
     counts: FxHashMap<&'static str, u32>,
 }
@@ -45,6 +48,7 @@ impl Watch {
             per_thread: FxHashMap::default(),
             events: FxHashMap::default(),
             graphs: graphs::Launches::default(),
+            textures: Textures::default(),
             counts: FxHashMap::default(),
         }
     }

@@ -12,6 +12,7 @@ mod modules;
 mod others;
 mod streams;
 mod symbols;
+mod textures;
 
 pub(super) use streams::call_later;
 pub(super) use symbols::find;
