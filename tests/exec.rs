@@ -1,4 +1,5 @@
-//! `ptxrace exec` on programs: in C (`tests/exec/app.c`, and `graphs.c` for graphs), which are linked against the driver, and one
+//! `ptxrace exec` on programs: in C (`tests/exec/app.c`, and `graphs.c` for graphs,
+//! `textures.c` for textures), which are linked against the driver, and one
 //! in Rust, which loads it through cudarc (`tests/exec/rust_app.rs`, in this very executable). No GPU is needed: each is run on
 //! the emulator, and as on a GPU, with a copy of the wrapper as the driver, which runs the instrumented kernels on the emulator.
 //!
@@ -91,6 +92,21 @@ fn c_cases() -> Vec<(&'static str, Case)> {
             Case { what: "race", flags: &["--kernel", "fill"], incomplete: &["no-launch"], ..unsure },
         ),
         ("max-launches", Case { what: "streams", flags: &["--max-launches", "1"], launches: 1, ..CLEAN }),
+    ]
+}
+
+/// Of `tests/exec/textures.c`.
+fn texture_cases() -> Vec<(&'static str, Case)> {
+    let race = Case { code: 66, verdict: "race", launches: 1, ..CLEAN };
+    let case = |what, launches| (what, Case { what, launches, ..CLEAN });
+    let racy = |what, launches, findings| (what, Case { what, launches, findings, ..race });
+    vec![
+        case("linear", 2),
+        racy("linear-race", 1, &[("R009", "block", "cuMemAlloc #1")]),
+        case("array", 3),
+        case("copy", 1),
+        racy("copy-race", 1, &[("R006", "host", "cuArray3DCreate #1")]),
+        racy("streams-race", 2, &[("R006", "launch", "cuArray3DCreate #1")]),
     ]
 }
 
@@ -310,16 +326,19 @@ fn main() {
     let folder = Arc::new(tempfile::tempdir().expect("a folder"));
     let app = compile(folder.path(), "app");
     let graphs = compile(folder.path(), "graphs");
+    let textures = compile(folder.path(), "textures");
     let driver = folder.path().join("driver.so");
     std::fs::copy(wrapper(), &driver).expect("a copy of the wrapper");
     let mut trials = Vec::new();
     let c_cases = c_cases().into_iter().map(|(name, case)| ("c", name, case, app.clone()));
     let graph_cases = graph_cases().into_iter().map(|(name, case)| ("graph", name, case, graphs.clone()));
-    for (kind, name, case, app) in c_cases.chain(graph_cases) {
+    let texture_cases =
+        texture_cases().into_iter().map(|(name, case)| ("texture", name, case, textures.clone()));
+    for (kind, name, case, app) in c_cases.chain(graph_cases).chain(texture_cases) {
         let folder = Arc::clone(&folder);
         let ignored = app.is_none();
         for (side, driver) in [("emu", None), ("gpu", Some(driver.clone()))] {
-            // Of arrays the emulator says that there are none, and the GPU's driver has them.
+            // Of mipmaps the emulator says that there are none, and the GPU's driver has them.
             if driver.is_some() && case.what == "missing" {
                 continue;
             }

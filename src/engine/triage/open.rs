@@ -182,7 +182,7 @@ impl Sink for OpenTriage {
         (self.number, self.bytes) = (0, 0);
         match self.next.take() {
             Some(launch) => {
-                self.worker.begin(launch.geometry);
+                self.worker.begin(launch.geometry, &info.images);
                 self.current = Some((launch, info.clone()));
             }
             None => {

@@ -7,6 +7,7 @@ mod calls;
 mod clusters;
 mod divergence;
 mod floats;
+mod images;
 mod matrices;
 mod mbarriers;
 mod memory;
