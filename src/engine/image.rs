@@ -77,3 +77,61 @@ impl Core {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use crate::abi::{Encoder, LANES};
+    use crate::backend::{Launch, LaunchEnd, LaunchInfo, Plan, Sink};
+    use crate::engine::{Engine, Report, Triage};
+    use crate::instrument::SiteTable;
+
+    const PTX: &str = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 t)\n{\n.reg .b32 %r<9>;\n\
+                       .reg .b64 %rd1;\nld.param.u64 %rd1, [t];\n\
+                       tex.1d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [%rd1, {%r5}];\nret;\n}\n";
+
+    fn launch() -> Launch {
+        Launch {
+            kernel: "k".into(),
+            grid: [1; 3],
+            block: [32, 1, 1],
+            cluster: None,
+            shared: 0,
+            stream: 0,
+            after: Vec::new(),
+            args: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn a_handle_that_says_nothing_is_told_once() {
+        let sites = Arc::new(SiteTable::new(&crate::ptx::parse(PTX).module));
+        let [fetch, end] = sites.sites() else { panic!("{:?}", sites.sites()) };
+        let plan = Plan { launches: vec![launch()], ..Plan::default() };
+        let mut units = Vec::new();
+        for site in [fetch, fetch, end] {
+            let (a, read, written) = (&[7; LANES], &[3; LANES], &[0; LANES]);
+            let (mask, payload, tickets) = (u32::MAX, site.payload(), (0, 0));
+            let site = site.id.0;
+            Encoder { site, mask, block: 0, warp: 0, payload, tickets, a, read, written }.encode(&mut units);
+        }
+        let run = |sink: &mut dyn Sink| {
+            sink.begin(&LaunchInfo::default());
+            sink.records(&units);
+            sink.end(&LaunchEnd { records: 3, ..LaunchEnd::default() });
+        };
+        let mut engine = Engine::new(Arc::clone(&sites), &plan);
+        run(&mut engine);
+        assert_eq!(
+            engine.unresolved(),
+            ["`tex.1d.v4.u32.s32` in `k`: its handle is no texture object that is known"]
+        );
+        assert!(engine.unresolved().is_empty());
+        let mut triage = Triage::new(Arc::clone(&sites), &plan);
+        run(&mut triage);
+        assert_eq!(triage.clean(), 0);
+        let Report { unresolved, findings, .. } = triage.finish();
+        assert_eq!((unresolved.len(), findings.len()), (1, 0));
+    }
+}
