@@ -246,6 +246,12 @@ pub enum SurfacePlace {
 }
 
 impl ImageObject {
+    /// Whether fetches give floats.
+    pub fn gives_floats(&self) -> bool {
+        let channel = self.texel.channel;
+        channel.is_float() || self.sampling.floats && channel.bytes() < 4
+    }
+
     /// Texels of each axis; rows of layered lines are layers.
     fn size(&self) -> [u32; 3] {
         match &self.storage {
@@ -293,7 +299,10 @@ impl ImageObject {
         };
         let asked = (access.shape.axes(), access.shape.is_layered());
         if asked != (axes, layered) {
-            let says = |(axes, layered)| format!("{axes} axes{}", if layered { " and layers" } else { "" });
+            let says = |(axes, layered)| {
+                let axes = if axes == 1 { "1 axis".to_owned() } else { format!("{axes} axes") };
+                axes + if layered { " and layers" } else { "" }
+            };
             return Err(format!("it has {}, where the image has {}", says(asked), says((axes, layered))));
         }
         if matches!(self.storage, Storage::Linear { .. }) && access.floats {
@@ -328,6 +337,7 @@ impl ImageObject {
         }
         let x = f32::from_bits(given);
         let x = if normalized { x * size as f32 } else { x };
+        let linear = linear && self.gives_floats();
         let gathers = access.op == ImageOp::Gather;
         if !(linear || gathers) {
             return Axis::one(texel_at(edge, normalized, whole(x), size));

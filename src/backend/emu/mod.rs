@@ -6,10 +6,12 @@
 //!
 //! *Modelled*: all integer, logic, conversion and IEEE float operations; generic addressing, bounds and alignment of
 //! every access; divergence with independent threads; barriers, warp exchanges, calls; atomics; clusters, mbarriers and
-//! asynchronous copies, whose bytes move at some time before they are waited for; matrix operations of a warp.
+//! asynchronous copies, whose bytes move at some time before they are waited for; matrix operations of a warp;
+//! textures and surfaces by handle.
 //! *Approximated*: memory is sequentially consistent, unless it shall be weak (`weak`); approximate float functions are exact to
-//! the last bit or so; clocks count steps. *Absent*: what textures would have cached, cube maps, mipmaps, copies by tensor maps, multimem and matrix operations of a
-//! warpgroup: a launch that reaches one stops there (`Stop::Unsupported`), and what was recorded until then stands.
+//! the last bit or so; clocks count steps; textures see memory as it is, and filters are as the programming guide has them. *Absent*:
+//! cube maps, mipmaps, copies by tensor maps, multimem and matrix operations of a warpgroup: a launch that reaches one of these stops
+//! there (`Stop::Unsupported`), and what was recorded until then stands.
 //!
 //! The schedule follows from `RunOptions::seed` alone, or is chosen step by step by a `Schedule`. Schedule points are the
 //! program's own instructions.

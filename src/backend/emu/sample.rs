@@ -39,24 +39,18 @@ fn normalized(channel: Channel, bits: u32) -> f32 {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Reader {
     texel: Texel,
-    /// Integers become floats.
+    /// Fetches give floats, integers among them.
     floats: bool,
 }
 
 impl Reader {
     pub(super) fn of(image: &ImageObject) -> Self {
-        let small = image.texel.channel.bytes() < 4 && !image.texel.channel.is_float();
-        Self { texel: image.texel, floats: image.sampling.floats && small }
-    }
-
-    /// Whether values are floats.
-    fn gives_floats(self) -> bool {
-        self.floats || self.texel.channel.is_float()
+        Self { texel: image.texel, floats: image.gives_floats() }
     }
 
     /// What is in the channels that a texel lacks.
     fn rest(self) -> Values {
-        let one = if self.gives_floats() { 1f32.to_bits() } else { 1 };
+        let one = if self.floats { 1f32.to_bits() } else { 1 };
         [0, 0, 0, one]
     }
 

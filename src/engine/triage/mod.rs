@@ -17,9 +17,10 @@
 //! | `line`, `cell` | who has touched a line, and a word |
 //!
 //! What is a doubt: strong accesses but wide relaxed atomics, atomics of part of a word, asynchronous copies, mbarriers,
-//! clusters, matrices; textures and surfaces that are not known, and surface reductions; barriers with a thread count or another number than 0, or with part of a warp; threads that exit after accesses,
-//! where others go on to a barrier; a store whose lanes meet in a word; a launch that another one may overlap; records that
-//! were dropped or are damaged; and records of a block that come after those of a later interval.
+//! clusters, matrices; textures and surfaces that are not known, and surface reductions; barriers with a thread count or another
+//! number than 0, or with part of a warp; threads that exit after accesses, where others go on to a barrier; a store whose lanes
+//! meet in a word; a launch that another one may overlap; records that were dropped or are damaged; and records of a block that
+//! come after those of a later interval.
 
 mod block;
 mod cell;
