@@ -199,7 +199,12 @@ fn handles_and_coordinates_are_logged() {
     let texel = Texel { channel: Channel::U32, channels: 1 };
     let image = |storage, surface| PlanImage { surface, storage, texel, sampling: Sampling::default() };
     let mut plan = Plan {
-        buffers: vec![buffer("out", 1024), buffer("line", 1024), buffer("volume", 256), buffer("canvas", 256)],
+        buffers: vec![
+            buffer("out", 1024),
+            buffer("line", 1024),
+            buffer("volume", 256),
+            buffer("canvas", 256),
+        ],
         images: vec![
             image(PlanStorage::Buffer(1), false),
             image(PlanStorage::Array(0), false),

@@ -194,7 +194,8 @@ impl Images {
 
     /// What lies behind a handle.
     pub fn get(&self, surface: bool, handle: u64) -> Option<&ImageObject> {
-        let at = self.0.binary_search_by_key(&(surface, handle), |image| (image.surface, image.handle)).ok()?;
+        let at =
+            self.0.binary_search_by_key(&(surface, handle), |image| (image.surface, image.handle)).ok()?;
         self.0.get(at)
     }
 
@@ -280,7 +281,9 @@ impl ImageObject {
         let [x, y, z] = [x, y, z].map(u64::from);
         match &self.storage {
             Storage::Linear { address, .. } => address + x * texel,
-            Storage::Pitched { address, pitch, .. } => address.wrapping_add(y.wrapping_mul(*pitch)) + x * texel,
+            Storage::Pitched { address, pitch, .. } => {
+                address.wrapping_add(y.wrapping_mul(*pitch)) + x * texel
+            }
             Storage::Array(array) => {
                 let [_, height, _] = array.size().map(u64::from);
                 array.base + (z * height + y) * array.pitch() + x * texel

@@ -14,9 +14,7 @@ use crate::instrument::{SiteId, SiteTable};
 use crate::ptx::ast::Module;
 use crate::span::{SourceFile, Span};
 pub use image::{ImageObject, Images};
-pub use plan::{
-    Arg, Buffer, Clusters, ElementType, Launch, Plan, PlanArray, PlanImage, PlanStorage,
-};
+pub use plan::{Arg, Buffer, Clusters, ElementType, Launch, Plan, PlanArray, PlanImage, PlanStorage};
 
 /// The program to run.
 #[derive(Clone, Copy, Debug)]

@@ -233,8 +233,15 @@ fn check(
             let (open, lanes) =
                 if read_only { (open, now.mask) } else { judge.least_ordered(open, earlier, now) };
             let Some(pair) = pair(open, lanes, same_warp && !read_only, asynchronous) else { continue };
-            let facts =
-                Facts { key: *other, entry: earlier, lane: pair.0, now_key: key, now, now_lane: pair.1, stale };
+            let facts = Facts {
+                key: *other,
+                entry: earlier,
+                lane: pair.0,
+                now_key: key,
+                now,
+                now_lane: pair.1,
+                stale,
+            };
             if let Some(conflict) = judge.judge(&facts, word) {
                 let [write, read] = conflict.witnesses;
                 // Between strong ones the read has been noted already, with what it observed.

@@ -75,9 +75,8 @@ impl Judge<'_> {
         let relation = self.relation(facts);
         let both_strong = key.is_strong() && now_key.is_strong();
         let same_bytes = key.same_bytes(&now_key);
-        let read_only =
-            (key.path == Path::ReadOnly || now_key.path == Path::ReadOnly || facts.stale)
-                && relation < Relation::Launch;
+        let read_only = (key.path == Path::ReadOnly || now_key.path == Path::ReadOnly || facts.stale)
+            && relation < Relation::Launch;
         let asynchronous =
             (key.path.is_asynchronous() || now_key.path.is_asynchronous()) && relation < Relation::Launch;
         let atomics = [key, now_key].iter().filter(|k| k.class == AccessClass::Atomic).count();
@@ -128,7 +127,12 @@ impl Judge<'_> {
             && now_key.path == Path::Tile
             && facts.entry.value.is_some()
             && facts.entry.value == facts.now.value;
-        if same_instruction || same_tile || converged || facts.stale || self.exited_before_barrier(facts, relation) {
+        if same_instruction
+            || same_tile
+            || converged
+            || facts.stale
+            || self.exited_before_barrier(facts, relation)
+        {
             severity = severity.min(Severity::Warning);
         }
         let same_value = plain_writes

@@ -91,7 +91,9 @@ use crate::backend::{self, Images, LaunchEnd, LaunchInfo, Plan, Region, Sink};
 use crate::event::{ByBlock, Event, Geometry, Handler, Orderer};
 use crate::finding::{Finding, ThreadId};
 use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
-use crate::isa::{Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, ImageAccess, Mbarrier, ProxyFence, Tile};
+use crate::isa::{
+    Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, ImageAccess, Mbarrier, ProxyFence, Tile,
+};
 pub use host::HostAccess;
 pub use streams::{Moment, Ordered, StreamId, Streams};
 pub use triage::{OpenTriage, Triage};

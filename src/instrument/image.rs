@@ -17,7 +17,8 @@ pub(super) fn run(pass: Pass<'_, '_>, access: &ImageAccess) -> Result<()> {
         let operand = pass.operand(access.address.into())?;
         let a = handle(pass, code, operand)?;
         let given = coordinates(operand).unwrap_or(&[]);
-        let given = given.get(..access.shape.coordinates()).ok_or_else(|| pass.fault("a coordinate is missing"))?;
+        let given =
+            given.get(..access.shape.coordinates()).ok_or_else(|| pass.fault("a coordinate is missing"))?;
         let mut words = given.chunks(2).map(|pair| word(pass, code, pair));
         let read = words.next().transpose()?;
         let written = words.next().transpose()?;

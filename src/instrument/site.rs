@@ -192,7 +192,8 @@ impl SiteTable {
         let lines = LineTable::new(module);
         let mut table = Self { first, ..Self::default() };
         let mut opcodes = rustc_hash::FxHashMap::default();
-        let references: Vec<_> = module.variables().filter(|v| is_reference(v)).map(|v| v.name.text).collect();
+        let references: Vec<_> =
+            module.variables().filter(|v| is_reference(v)).map(|v| v.name.text).collect();
         let mut module_shared = SharedByName::default();
         for variable in module.variables().filter(|v| v.space == VarSpace::Shared) {
             module_shared.has_percent |= variable.name.text.starts_with('%');
@@ -445,7 +446,11 @@ impl<'a> Walk<'_, 'a> {
             Effect::Fill(fill) => Some(SiteKind::Fill(fill)),
             Effect::Tile(tile) => Some(SiteKind::Tile(tile)),
             Effect::Image(access) if self.is_by_reference(instruction, &access) => {
-                self.unlogged(instruction, "which memory a texture reference stands for is not known".into(), false);
+                self.unlogged(
+                    instruction,
+                    "which memory a texture reference stands for is not known".into(),
+                    false,
+                );
                 None
             }
             Effect::Image(access) => Some(SiteKind::Image(access)),

@@ -139,7 +139,9 @@ pub(super) fn texture<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
     if let Some(what) = what {
         return refused(what);
     }
-    let Some(address) = instruction.operands.iter().position(is_address) else { return certain(Effect::Unknown) };
+    let Some(address) = instruction.operands.iter().position(is_address) else {
+        return certain(Effect::Unknown);
+    };
     let behind = instruction.operands.len() - address - 1;
     if behind > usize::from(has("level")) {
         return refused("a texture fetch with offsets or a comparison");
@@ -157,7 +159,9 @@ pub(super) fn texture<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
             unknown = unknown.or(Some(word));
         }
     }
-    let (Some(shape), Some(floats)) = (shape, floats) else { return refused("a texture fetch of unknown shape") };
+    let (Some(shape), Some(floats)) = (shape, floats) else {
+        return refused("a texture fetch of unknown shape");
+    };
     let op = if gathers { ImageOp::Gather } else { ImageOp::Fetch };
     let access =
         ImageAccess { op, shape, floats, bytes: None, outside: Outside::Clamp, address: at(address) };
@@ -166,7 +170,9 @@ pub(super) fn texture<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
 
 /// `suld`, `sust`, `sured`
 pub(super) fn surface<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
-    let Some(address) = instruction.operands.iter().position(is_address) else { return certain(Effect::Unknown) };
+    let Some(address) = instruction.operands.iter().position(is_address) else {
+        return certain(Effect::Unknown);
+    };
     let (mut shape, mut unknown, mut outside) = (None, None, Outside::Trap);
     let (mut element, mut count, mut formatted, mut reduction) = (None, 1, false, None);
     for word in instruction.modifiers() {
@@ -199,7 +205,9 @@ pub(super) fn surface<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         _ => return refused("a surface access of unknown kind"),
     };
     let bytes = element.map(|element| element * count).and_then(|bytes| u8::try_from(bytes).ok());
-    let (Some(shape), Some(bytes)) = (shape, bytes) else { return refused("a surface access of unknown shape") };
+    let (Some(shape), Some(bytes)) = (shape, bytes) else {
+        return refused("a surface access of unknown shape");
+    };
     let bytes = (!formatted).then_some(bytes);
     let access = ImageAccess { op, shape, floats: false, bytes, outside, address: at(address) };
     finish(instruction, access, unknown)

@@ -240,8 +240,9 @@ mod tests {
         device.write(buffer, 4).unwrap().copy_from_slice(&[1, 0, 0, 0]);
         let mut sink = Count(0);
         let options = RunOptions::default();
-        let mut run =
-            |device: &mut Device, at| device.launch(&kernel, &launch(at), 0, &options, &Images::default(), &mut sink).unwrap();
+        let mut run = |device: &mut Device, at| {
+            device.launch(&kernel, &launch(at), 0, &options, &Images::default(), &mut sink).unwrap()
+        };
         assert!(run(&mut device, buffer).is_none());
         device.write(counter.base, 4).unwrap()[0] = 10;
         assert!(run(&mut device, buffer).is_none());

@@ -15,8 +15,8 @@ pub use self::reach::unlogged;
 pub use self::ring::{Damaged, RingSizes, Taken, take};
 use self::ring::{Rings, RoundError};
 use super::{
-    Arg, Backend, BackendError, Fault, FaultKind, Images, Launch, LaunchEnd, LaunchInfo, Outcome, Phase, Plan,
-    PlanStorage, Program, Region, RunOptions, Sink, Stop,
+    Arg, Backend, BackendError, Fault, FaultKind, Images, Launch, LaunchEnd, LaunchInfo, Outcome, Phase,
+    Plan, PlanStorage, Program, Region, RunOptions, Sink, Stop,
 };
 use crate::abi::control::CONTROL_SYMBOL;
 use crate::instrument::{CallMode, InstrumentError, SiteTable, instrument};

@@ -79,7 +79,9 @@ impl Role {
             SiteKind::ClusterBarrier(barrier) => Self::ClusterBarrier(*barrier),
             SiteKind::Fill(fill) => Self::Fill(*fill),
             SiteKind::Tile(tile) if tile.store => Self::TileStore(*tile),
-            SiteKind::Group(_) | SiteKind::ProxyFence(_) | SiteKind::Tile(_) | SiteKind::Image(_) => Self::Own,
+            SiteKind::Group(_) | SiteKind::ProxyFence(_) | SiteKind::Tile(_) | SiteKind::Image(_) => {
+                Self::Own
+            }
             SiteKind::SharedVariable(_) => Self::SharedVariable,
         }
     }

@@ -181,7 +181,10 @@ impl<L: Lines> Observer<L> {
         }
         let (degraded, lost, damaged) = self.engine.shortcomings();
         if degraded > 0 && self.shortcomings.0 == 0 {
-            self.found_wanting(Gap::Degraded, "strong operations have no order that explains their values".into());
+            self.found_wanting(
+                Gap::Degraded,
+                "strong operations have no order that explains their values".into(),
+            );
         }
         if lost > 0 && self.shortcomings.1 == 0 {
             self.found_wanting(Gap::Degraded, "writes of words with very many writers were forgotten".into());

@@ -5,11 +5,11 @@ use std::path::Path;
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::SpecText;
 use super::bind::Binder;
 use super::file::spec_text;
 use super::spec::{self, SpecKind};
 use super::values::{TYPE_NAMES, type_name};
-use super::SpecText;
 use crate::backend::image::{ArrayShape, Channel, Edge, Sampling, Texel};
 use crate::backend::{ElementType, PlanArray, PlanImage, PlanStorage};
 use crate::diag::{Diagnostic, nearest};
@@ -150,9 +150,7 @@ impl Maker<'_> {
 
     /// The buffer or the array that a text names or defines.
     fn named(&self, text: &SpecText) -> Result<Named, Wrong> {
-        let refuse = |message: String, help: String| {
-            Box::new(text.text.error(message, "here").help(help))
-        };
+        let refuse = |message: String, help: String| Box::new(text.text.error(message, "here").help(help));
         let spec = spec::parse(&text.text.value).map_err(|error| Box::new(text.error(&error)))?;
         if matches!(spec.kind, SpecKind::Value { .. }) {
             let help = "write `@name`, or a buffer such as `a:f32[64]=iota`";
@@ -245,7 +243,8 @@ impl Maker<'_> {
 
     fn of_array(&self, entry: &TextureEntry, array: usize) -> Result<(PlanStorage, Texel, usize), Wrong> {
         let help = "the array says it";
-        let refuse = |what| format!("the texture `{}` of an array has no {what} of its own", entry.name.get_ref());
+        let refuse =
+            |what| format!("the texture `{}` of an array has no {what} of its own", entry.name.get_ref());
         if let Some(at) = &entry.ty {
             return Err(self.wrong(at, refuse("type"), help));
         }

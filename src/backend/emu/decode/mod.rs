@@ -403,7 +403,12 @@ fn is_visible(code: &Code) -> bool {
     let private = |space| matches!(space, Space::Local | Space::Const | Space::Param);
     match code {
         Code::Memory(transfer) => !private(transfer.address.space),
-        Code::Atomic(_) | Code::Copy(_) | Code::Mbarrier(_) | Code::Fill(_) | Code::Matrix(_) | Code::Image(_) => true,
+        Code::Atomic(_)
+        | Code::Copy(_)
+        | Code::Mbarrier(_)
+        | Code::Fill(_)
+        | Code::Matrix(_)
+        | Code::Image(_) => true,
         _ => false,
     }
 }

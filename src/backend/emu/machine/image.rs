@@ -128,7 +128,8 @@ impl Core<'_> {
             }
         };
         if !address.is_multiple_of(bytes.into()) {
-            let detail = format!("surface access of {bytes} bytes at {coordinates:?}, which is no multiple of that");
+            let detail =
+                format!("surface access of {bytes} bytes at {coordinates:?}, which is no multiple of that");
             return Err(halt(lane, Refused { kind: FaultKind::Misaligned, detail }));
         }
         let stores = matches!(code.values, Values::Store(_));
@@ -158,7 +159,8 @@ impl Core<'_> {
         for lane in lanes(mask) {
             let image = images.get(query.surface, handles[lane]);
             let extent = image.and_then(ImageObject::extent);
-            let extent = extent.ok_or_else(|| unsupported("its handle is of no image that is known".into()))?;
+            let extent =
+                extent.ok_or_else(|| unsupported("its handle is of no image that is known".into()))?;
             row[lane] = extent[query.axis].into();
         }
         self.with_regs(block, warp, group, |regs| regs.set(query.to, mask, |lane| row[lane]));

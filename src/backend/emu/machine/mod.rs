@@ -150,7 +150,8 @@ pub(super) struct Setup<'m> {
 
 impl<'m> Machine<'m> {
     pub(super) fn new(setup: Setup<'m>, memory: &'m mut Memory, recorder: Recorder<'m>) -> Self {
-        let Setup { image, launch, index, params, seed, deadline, timeout, ring, weak, schedule, images } = setup;
+        let Setup { image, launch, index, params, seed, deadline, timeout, ring, weak, schedule, images } =
+            setup;
         let total = (image.dynamic_base + u64::from(launch.shared)).max(image.shared_bytes);
         let env = LaunchEnv {
             grid: launch.grid,

@@ -12,7 +12,9 @@ pub(super) fn access(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let classified = isa::classify(cx.instruction);
     let (Effect::Image(access), None) = (classified.effect, classified.unknown) else { return cx.refuse() };
     let operand = cx.operand(access.address.into())?;
-    let (Operand::Address(address), Some(given)) = (operand, isa::coordinates(operand)) else { return cx.refuse() };
+    let (Operand::Address(address), Some(given)) = (operand, isa::coordinates(operand)) else {
+        return cx.refuse();
+    };
     let Some(base) = address.base else { return cx.refuse() };
     let handle = cx.value(&Operand::from(base), Ty::B(64))?;
     let ty = if access.floats { Ty::F32 } else { Ty::S(32) };
@@ -57,7 +59,9 @@ pub(super) fn access(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
 /// `txq`, `suq`
 pub(super) fn query(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
     let Operand::Address(address) = cx.operand(1)? else { return cx.refuse() };
-    let (Some(base), true) = (address.base, cx.len() == 2 && address.extra.is_empty()) else { return cx.refuse() };
+    let (Some(base), true) = (address.base, cx.len() == 2 && address.extra.is_empty()) else {
+        return cx.refuse();
+    };
     let axis = match cx.one_of(&["width", "height", "depth"]) {
         Some("width") => 0,
         Some("height") => 1,

@@ -5,7 +5,8 @@ use crate::backend::image::{ArrayShape, Channel, Edge, Sampling, Texel};
 use crate::backend::{FaultKind, PlanArray, PlanImage, PlanStorage};
 
 const F32: Texel = Texel { channel: Channel::F32, channels: 1 };
-const CLAMPED: Sampling = Sampling { edges: [Edge::Clamp; 3], linear: false, normalized: false, floats: false };
+const CLAMPED: Sampling =
+    Sampling { edges: [Edge::Clamp; 3], linear: false, normalized: false, floats: false };
 
 impl Run {
     /// A texture of this storage, with its handle as the next argument.
@@ -150,11 +151,13 @@ fn what_is_no_image_stops_the_run() {
     let run = with_image("tex.1d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [%rd0, {%r10}];");
     let texel = Texel { channel: Channel::U32, channels: 1 };
     let ran = run.words("in", &[7]).texture(PlanStorage::Buffer(1), texel, CLAMPED).run();
-    let stopped = matches!(&ran.outcome.stop, Some(Stop::Unsupported { what, .. }) if what.contains("no texture"));
+    let stopped =
+        matches!(&ran.outcome.stop, Some(Stop::Unsupported { what, .. }) if what.contains("no texture"));
     assert!(stopped, "{:?}", ran.outcome.stop);
     let run = with_image("tex.2d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [%rd1, {%r10, %r10}];");
     let ran = run.words("in", &[7]).texture(PlanStorage::Buffer(1), texel, CLAMPED).run();
-    let stopped = matches!(&ran.outcome.stop, Some(Stop::Unsupported { what, .. }) if what.contains("2 axes"));
+    let stopped =
+        matches!(&ran.outcome.stop, Some(Stop::Unsupported { what, .. }) if what.contains("2 axes"));
     assert!(stopped, "{:?}", ran.outcome.stop);
 }
 

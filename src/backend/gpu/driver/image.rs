@@ -245,7 +245,11 @@ impl Drop for Object<'_> {
         }
         // SAFETY: made by `object` and destroyed once.
         let _ = unsafe {
-            if self.surface { cu::cuSurfObjectDestroy(self.handle) } else { cu::cuTexObjectDestroy(self.handle) }
+            if self.surface {
+                cu::cuSurfObjectDestroy(self.handle)
+            } else {
+                cu::cuTexObjectDestroy(self.handle)
+            }
         };
     }
 }

@@ -20,9 +20,9 @@ use std::ffi::{CStr, c_char};
 pub(crate) use copies::{Bytes, Copy2D, Copy3D, rows_2d, rows_3d};
 pub(crate) use functions::{LaunchAttribute, LaunchConfig, cluster, packed};
 pub(crate) use symbols::address;
-pub(crate) use textures::{Array3DDescriptor, ArrayDescriptor, Described, ResourceDesc, TextureDesc};
 #[cfg(test)]
 pub(crate) use symbols::all_names;
+pub(crate) use textures::{Array3DDescriptor, ArrayDescriptor, Described, ResourceDesc, TextureDesc};
 
 use crate::call::Cx;
 use crate::code::{Answer, Code};

@@ -191,10 +191,8 @@ impl Textures {
             }
             Resource::Rows { address, format, channels, width, height, pitch } => {
                 let too_large = |_| "a texture that is too large".to_owned();
-                let extent = [
-                    u32::try_from(width).map_err(too_large)?,
-                    u32::try_from(height).map_err(too_large)?,
-                ];
+                let extent =
+                    [u32::try_from(width).map_err(too_large)?, u32::try_from(height).map_err(too_large)?];
                 let storage = Storage::Pitched { address, extent, pitch: pitch as u64 };
                 Ok((storage, texel(format, channels)?))
             }
@@ -218,7 +216,8 @@ impl Textures {
 mod tests {
     use super::*;
 
-    const PLAIN: ArrayDescription = ArrayDescription { extent: [16, 8, 0], format: 32, channels: 1, flags: 2 };
+    const PLAIN: ArrayDescription =
+        ArrayDescription { extent: [16, 8, 0], format: 32, channels: 1, flags: 2 };
 
     #[test]
     fn arrays_never_share_addresses() {

@@ -39,7 +39,8 @@ fn rows(
 
 /// Bytes between an array and other memory, or another array.
 fn of_array(cx: Cx, code: u32, (to, from): (Bytes, Bytes), bytes: usize, stream: u64, timing: Timing) -> u32 {
-    let one = |textures: &Textures| Ok(vec![Rows::one(to.address(textures)?, from.address(textures)?, bytes)]);
+    let one =
+        |textures: &Textures| Ok(vec![Rows::one(to.address(textures)?, from.address(textures)?, bytes)]);
     rows(cx, code, one, stream, timing)
 }
 
