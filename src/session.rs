@@ -58,6 +58,8 @@ pub struct Observed {
     pub degraded: Vec<String>,
     /// Copies by tensor maps that are not known.
     pub unknown_maps: Vec<SiteId>,
+    /// Instructions of which it is not known what they touch, and why.
+    pub unresolved: Vec<(SiteId, String)>,
 }
 
 /// Reads a PTX file. Zero bytes at its end, as fatbins have them, are cut off.

@@ -1,5 +1,5 @@
 //! `ptxrace exec` on programs: in C (`tests/exec/app.c`, `graphs.c` for graphs, `devices.c` for several devices, `tensors.c` for
-//! tensor maps), which are linked against the driver, and one
+//! tensor maps, `textures.c` for textures), which are linked against the driver, and one
 //! in Rust, which loads it through cudarc (`tests/exec/rust_app.rs`, in this very executable). No GPU is needed: each is run on
 //! the emulator, and as on a GPU, with a copy of the wrapper as the driver, which runs the instrumented kernels on the emulator.
 //!
@@ -102,6 +102,21 @@ fn c_cases() -> Vec<(&'static str, Case)> {
         ),
         ("to-host-system", Case { what: "to-host-system", launches: 1, ..CLEAN }),
         ("max-launches", Case { what: "streams", flags: &["--max-launches", "1"], launches: 1, ..CLEAN }),
+    ]
+}
+
+/// Of `tests/exec/textures.c`.
+fn texture_cases() -> Vec<(&'static str, Case)> {
+    let race = Case { code: 66, verdict: "race", launches: 1, ..CLEAN };
+    let case = |what, launches| (what, Case { what, launches, ..CLEAN });
+    let racy = |what, launches, findings| (what, Case { what, launches, findings, ..race });
+    vec![
+        case("linear", 2),
+        racy("linear-race", 1, &[("R009", "block", "cuMemAlloc #1")]),
+        case("array", 3),
+        case("copy", 1),
+        racy("copy-race", 1, &[("R006", "host", "cuArray3DCreate #1")]),
+        racy("streams-race", 2, &[("R006", "launch", "cuArray3DCreate #1")]),
     ]
 }
 
@@ -361,6 +376,7 @@ fn main() {
     let graphs = compile(folder.path(), "graphs");
     let devices = compile(folder.path(), "devices");
     let tensors = compile(folder.path(), "tensors");
+    let textures = compile(folder.path(), "textures");
     let driver = folder.path().join("driver.so");
     std::fs::copy(wrapper(), &driver).expect("a copy of the wrapper");
     let mut trials = Vec::new();
@@ -368,11 +384,14 @@ fn main() {
     let graph_cases = graph_cases().into_iter().map(|(name, case)| ("graph", name, case, graphs.clone()));
     let device_cases = device_cases().into_iter().map(|(name, case)| ("device", name, case, devices.clone()));
     let tensor_cases = tensor_cases().into_iter().map(|(name, case)| ("tensor", name, case, tensors.clone()));
-    for (kind, name, case, app) in c_cases.chain(graph_cases).chain(device_cases).chain(tensor_cases) {
+    let texture_cases =
+        texture_cases().into_iter().map(|(name, case)| ("texture", name, case, textures.clone()));
+    let all = c_cases.chain(graph_cases).chain(device_cases).chain(tensor_cases).chain(texture_cases);
+    for (kind, name, case, app) in all {
         let folder = Arc::clone(&folder);
         let ignored = app.is_none();
         for (side, driver) in [("emu", None), ("gpu", Some(driver.clone()))] {
-            // Of arrays the emulator says that there are none, and the GPU's driver has them.
+            // Of mipmaps the emulator says that there are none, and the GPU's driver has them.
             if driver.is_some() && case.what == "missing" {
                 continue;
             }

@@ -124,6 +124,7 @@ impl<'j> Job<'j> {
                 after: Vec::new(),
                 args: vec![Arg::Buffer(0)],
             }],
+            ..Plan::default()
         };
         let mut gpu = Gpu::with_rings(self.rings)?;
         let program = Program { source: &source, module: &parsed.module, sites: &sites };

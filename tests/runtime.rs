@@ -8,7 +8,8 @@ use std::collections::BTreeMap;
 use ptxrace::abi::control::{COUNTER_STRIDE, Control, is_written, ring_of};
 use ptxrace::abi::{LAP, Record, Unit, decode};
 use ptxrace::backend::emu::Emulator;
-use ptxrace::backend::plan::{Arg, Buffer, ElementType, Launch, Plan};
+use ptxrace::backend::image::{ArrayShape, Channel, Sampling, Texel};
+use ptxrace::backend::plan::{Arg, Buffer, ElementType, Launch, Plan, PlanArray, PlanImage, PlanStorage};
 use ptxrace::backend::{Backend, LaunchEnd, LaunchInfo, Outcome, Owner, Program, RunOptions, Sink};
 use ptxrace::instrument::{CallMode, SiteId, SiteTable, bundle, instrument};
 use ptxrace::ptx::parse;
@@ -188,20 +189,60 @@ fn everything() -> Plan {
     Plan {
         buffers: vec![buffer("out", 4096), buffer("word", 64)],
         launches: vec![launch("k", [2, 1, 2], [24, 2, 1], vec![Arg::Buffer(0), Arg::Buffer(1)])],
+        ..Plan::default()
     }
 }
 
 #[test]
 fn the_runtime_logs_what_the_emulator_logs() {
-    let parsed = parse(EVERYTHING);
+    agree(EVERYTHING, &everything());
+}
+
+/// Textures and a surface, by handle.
+const IMAGES: &str = include_str!("runtime/images.ptx");
+
+#[test]
+fn handles_and_coordinates_are_logged() {
+    let texel = Texel { channel: Channel::U32, channels: 1 };
+    let image = |storage, surface| PlanImage { surface, storage, texel, sampling: Sampling::default() };
+    let mut plan = Plan {
+        buffers: vec![
+            buffer("out", 1024),
+            buffer("line", 1024),
+            buffer("volume", 256),
+            buffer("canvas", 256),
+        ],
+        images: vec![
+            image(PlanStorage::Buffer(1), false),
+            image(PlanStorage::Array(0), false),
+            image(PlanStorage::Array(1), true),
+        ],
+        launches: vec![launch(
+            "k",
+            [2, 1, 1],
+            [48, 1, 1],
+            vec![Arg::Buffer(0), Arg::Image(0), Arg::Image(1), Arg::Image(2)],
+        )],
+        ..Plan::default()
+    };
+    for (name, extent, contents) in [("volume", [8, 4, 2], 2), ("canvas", [32, 2, 0], 3)] {
+        let shape = ArrayShape { base: plan.next_array(), extent, layered: false, texel };
+        plan.arrays.push(PlanArray { name: name.into(), shape, contents });
+    }
+    plan.buffers[1].contents = (0..=255u32).flat_map(u32::to_le_bytes).collect();
+    agree(IMAGES, &plan);
+}
+
+/// What the runtime logs and what the emulator logs itself is the same, and so are the results.
+fn agree(text: &str, plan: &Plan) {
+    let parsed = parse(text);
     assert_eq!(parsed.errors, []);
     let sites = SiteTable::new(&parsed.module);
     assert_eq!(sites.unlogged().len(), 0);
-    let plan = everything();
     for seed in 0..8 {
-        let (native, units) = run(EVERYTHING, Some(&sites), &plan, seed);
+        let (native, units) = run(text, Some(&sites), plan, seed);
         let expected = threads(&units);
-        let got = run_instrumented(EVERYTHING, &single(EVERYTHING), &plan, seed, 1 << 14, false);
+        let got = run_instrumented(text, &single(text), plan, seed, 1 << 14, false);
         assert_eq!(got.dropped, 0);
         assert_eq!(expected.len(), got.threads.len());
         for (thread, steps) in &expected {
@@ -245,8 +286,11 @@ fn map(sizes: &[u64], extent: &[u32]) -> Arg {
 fn tensor_copies_are_logged_with_their_map_and_their_coordinates() {
     let maps = [map(&[2000], &[8]), map(&[64, 32], &[16, 8]), map(&[8, 4, 3, 4, 5], &[8, 2, 2, 2, 2])];
     let args = std::iter::once(Arg::Buffer(0)).chain(maps).collect();
-    let plan =
-        Plan { buffers: vec![buffer("out", 8192)], launches: vec![launch("k", [2, 1, 1], [40, 1, 1], args)] };
+    let plan = Plan {
+        buffers: vec![buffer("out", 8192)],
+        launches: vec![launch("k", [2, 1, 1], [40, 1, 1], args)],
+        ..Plan::default()
+    };
     let parsed = parse(TENSORS);
     assert_eq!(parsed.errors, []);
     let sites = SiteTable::new(&parsed.module);
@@ -274,6 +318,7 @@ fn a_bundle_logs_what_its_members_would() {
     let plan = Plan {
         buffers: vec![buffer("in", 1 << 16)],
         launches: vec![launch("k", [2, 1, 1], [48, 1, 1], vec![Arg::Buffer(0)])],
+        ..Plan::default()
     };
     let parsed = parse(UNROLLED);
     assert_eq!(parsed.errors, []);

@@ -2,6 +2,7 @@
 
 pub mod emu;
 pub mod gpu;
+pub mod image;
 pub mod plan;
 
 use std::time::Duration;
@@ -13,7 +14,8 @@ use crate::instrument::{SiteId, SiteTable};
 use crate::ptx::ast::Module;
 use crate::span::{SourceFile, Span};
 use crate::tensor::TensorMap;
-pub use plan::{Arg, Buffer, Clusters, ElementType, Launch, Plan};
+pub use image::{ImageObject, Images};
+pub use plan::{Arg, Buffer, Clusters, ElementType, Launch, Plan, PlanArray, PlanImage, PlanStorage};
 
 /// The program to run.
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +114,9 @@ pub struct LaunchInfo {
     /// Tensor maps that were encoded, by the digests of their bytes; those told of with an earlier launch may be left out.
     #[serde(default)]
     pub tensor_maps: Vec<(u64, TensorMap)>,
+    /// Textures and surfaces.
+    #[serde(default)]
+    pub images: Images,
 }
 
 /// What is known when a launch has ended.

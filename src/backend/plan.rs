@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Owner;
+use super::image::{ARRAYS, ArrayShape, ImageObject, Images, Sampling, Storage, Texel};
 use crate::tensor::TensorMap;
 
 /// Element types of buffers and scalar arguments.
@@ -59,11 +60,55 @@ pub enum Arg {
     Value(Vec<u8>),
     /// A tensor map of a buffer, by its index in the plan. The map's address counts from where the buffer begins.
     Tensor(usize, Box<TensorMap>),
+    /// The handle of a texture or a surface, by its index in the plan.
+    Image(usize),
 }
 
 /// The map of a tensor in a buffer that begins here.
 pub fn placed(map: &TensorMap, buffer: u64) -> TensorMap {
     TensorMap { address: buffer.wrapping_add(map.address), ..map.clone() }
+}
+
+/// A CUDA array.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanArray {
+    /// The name reports use.
+    pub name: String,
+    /// Its shape and its place among addresses.
+    pub shape: ArrayShape,
+    /// The buffer that it is copied from before the first launch, and to behind the last one. They are of one size.
+    pub contents: usize,
+}
+
+/// The memory of a texture or a surface.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlanStorage {
+    /// A buffer.
+    Buffer(usize),
+    /// Rows in a buffer.
+    Rows {
+        /// The buffer.
+        buffer: usize,
+        /// Texels of a row, and rows.
+        extent: [u32; 2],
+        /// Bytes from row to row.
+        pitch: u64,
+    },
+    /// An array.
+    Array(usize),
+}
+
+/// A texture or a surface.
+#[derive(Clone, Debug, PartialEq)]
+pub struct PlanImage {
+    /// It is a surface.
+    pub surface: bool,
+    /// Its memory.
+    pub storage: PlanStorage,
+    /// Its texels.
+    pub texel: Texel,
+    /// Of textures.
+    pub sampling: Sampling,
 }
 
 /// One launch.
@@ -186,6 +231,43 @@ pub struct Plan {
     pub buffers: Vec<Buffer>,
     /// Launches in issue order.
     pub launches: Vec<Launch>,
+    /// Arrays, shared by all launches.
+    pub arrays: Vec<PlanArray>,
+    /// Textures and surfaces, shared by all launches.
+    pub images: Vec<PlanImage>,
+}
+
+/// Bytes between arrays, so that what lies behind one is none of another's.
+const ARRAY_GAP: u64 = 1 << 20;
+
+impl Plan {
+    /// Where the next array lies.
+    pub fn next_array(&self) -> u64 {
+        let end = |array: &PlanArray| array.shape.base + array.shape.bytes().unwrap_or(0);
+        self.arrays.last().map_or(ARRAYS, |last| (end(last) + ARRAY_GAP).next_multiple_of(ARRAY_GAP))
+    }
+
+    /// What lies behind the handles of the plan's images, with the address of each buffer.
+    pub fn images(&self, handles: &[u64], address: impl Fn(usize) -> u64) -> Images {
+        let object = |(image, handle): (&PlanImage, &u64)| {
+            let storage = match image.storage {
+                PlanStorage::Buffer(buffer) => {
+                    let bytes = self.buffers.get(buffer).map_or(0, |buffer| buffer.contents.len() as u64);
+                    Storage::Linear { address: address(buffer), bytes }
+                }
+                PlanStorage::Rows { buffer, extent, pitch } => {
+                    Storage::Pitched { address: address(buffer), extent, pitch }
+                }
+                PlanStorage::Array(array) => match self.arrays.get(array) {
+                    Some(array) => Storage::Array(array.shape),
+                    None => Storage::Unknown("an array that is none of the plan's".into()),
+                },
+            };
+            let PlanImage { surface, texel, sampling, .. } = *image;
+            ImageObject { handle: *handle, surface, storage, texel, sampling }
+        };
+        self.images.iter().zip(handles).map(object).collect::<Vec<_>>().into()
+    }
 }
 
 #[cfg(test)]

@@ -223,8 +223,9 @@ fn check(
                     continue;
                 }
             }
-            let read_only =
-                (key.path == Path::ReadOnly || other.path == Path::ReadOnly) && earlier.launch == now.launch;
+            let stale = key.may_be_stale(other) && is_stale(judge, earlier, now);
+            let read_only = (key.path == Path::ReadOnly || other.path == Path::ReadOnly || stale)
+                && earlier.launch == now.launch;
             let ordered = if read_only { 0 } else { judge.viewer.preceding(earlier, now) };
             none_before &= !read_only && ordered & earlier.mask == 0;
             let mut open = earlier.mask & !ordered;
@@ -239,8 +240,15 @@ fn check(
             let (open, lanes) =
                 if read_only { (open, now.mask) } else { judge.least_ordered(open, earlier, now) };
             let Some(pair) = pair(open, lanes, same_warp && !read_only, asynchronous) else { continue };
-            let facts =
-                Facts { key: *other, entry: earlier, lane: pair.0, now_key: key, now, now_lane: pair.1 };
+            let facts = Facts {
+                key: *other,
+                entry: earlier,
+                lane: pair.0,
+                now_key: key,
+                now,
+                now_lane: pair.1,
+                stale,
+            };
             if let Some(conflict) = judge.judge(&facts, word) {
                 let [write, read] = conflict.witnesses;
                 // Between strong ones the read has been noted already, with what it observed.
@@ -257,6 +265,15 @@ fn check(
     }
     again.flush(collector, (word, block), address);
     all_open
+}
+
+/// Whether a surface reads what was written in the same launch, in order.
+#[cold]
+fn is_stale(judge: &Judge<'_>, earlier: &Entry, now: &Entry) -> bool {
+    let same_warp = earlier.same_warp(now) && now.mask.count_ones() > 1;
+    let ordered =
+        if same_warp { judge.viewer.known(earlier, now) } else { judge.viewer.preceding(earlier, now) };
+    earlier.launch == now.launch && earlier.mask & !ordered == 0
 }
 
 /// Whether two accesses of one record are one: the lanes of a tile, and the read and write of a copy.

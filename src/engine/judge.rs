@@ -50,6 +50,8 @@ pub(super) struct Facts<'f> {
     pub(super) now_key: Key,
     pub(super) now: &'f Entry,
     pub(super) now_lane: u8,
+    /// A surface reads what was written in the same launch, in order.
+    pub(super) stale: bool,
 }
 
 impl Facts<'_> {
@@ -75,8 +77,8 @@ impl Judge<'_> {
         let relation = self.relation(facts);
         let both_strong = key.is_strong() && now_key.is_strong();
         let same_bytes = key.same_bytes(&now_key);
-        let read_only =
-            (key.path == Path::ReadOnly || now_key.path == Path::ReadOnly) && relation < Relation::Launch;
+        let read_only = (key.path == Path::ReadOnly || now_key.path == Path::ReadOnly || facts.stale)
+            && relation < Relation::Launch;
         let asynchronous =
             (key.path.is_asynchronous() || now_key.path.is_asynchronous()) && relation < Relation::Launch;
         let atomics = [key, now_key].iter().filter(|k| k.class == AccessClass::Atomic).count();
@@ -127,7 +129,12 @@ impl Judge<'_> {
             && now_key.path == Path::Tile
             && facts.entry.value.is_some()
             && facts.entry.value == facts.now.value;
-        if same_instruction || same_tile || converged || self.exited_before_barrier(facts, relation) {
+        if same_instruction
+            || same_tile
+            || converged
+            || facts.stale
+            || self.exited_before_barrier(facts, relation)
+        {
             severity = severity.min(Severity::Warning);
         }
         let same_value = plain_writes

@@ -22,6 +22,7 @@
 //! | `publish` | which half of a publication is wanting |
 //! | `outward` | flags for the host whose scope leaves it out |
 //! | `streams` | the order of launches, copies and the host: streams, events, waiting |
+//! | `image` | accesses by textures and surfaces |
 //! | `host` | copies and the like against launches and each other |
 //! | `triage` | launches in which nothing can be found, told quickly |
 //!
@@ -54,7 +55,7 @@
 //!   so. What a copy leaves in a strong location is unknown from its issue on.
 //! - *Proxies.* Generic and async proxy only: a generic access and a later one in the async proxy need base causality with a
 //!   proxy fence by any thread on the path, as the formal model has it. The completion of a copy orders it with generic
-//!   accesses. Texture, surface and constant proxies make a run inconclusive, and so does what changes a tensor map;
+//!   accesses. Textures and surfaces are in `image`. The constant proxy makes a run inconclusive, and so does what changes a tensor map;
 //!   `ld.global.nc` is R009.
 //! - *Matrices.* Lanes that give addresses to `ldmatrix` and `stmatrix` count as those that access; of `wmma` tiles, all lanes
 //!   access all elements. The last may report too much where a warp loads and stores a tile of one shape in place, which
@@ -71,6 +72,7 @@ mod conflict;
 mod copies;
 mod gather;
 mod host;
+mod image;
 mod judge;
 mod kept;
 mod marks;
@@ -93,12 +95,14 @@ use std::sync::Arc;
 use rustc_hash::FxHashMap;
 
 use crate::abi::{DecodeError, Record, Unit};
-use crate::backend::{self, LaunchEnd, LaunchInfo, Owner, Plan, Region, Sink};
+use crate::backend::image::Unresolved;
+use crate::backend::{self, Images, LaunchEnd, LaunchInfo, Owner, Plan, Region, Sink};
 use crate::event::{ByBlock, Event, Geometry, Handler, Orderer};
 use crate::finding::{Finding, ThreadId};
 use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
 use crate::isa::{
-    Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, Mbarrier, Product, ProxyFence, Scope, Tile,
+    Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, ImageAccess, Mbarrier, Product, ProxyFence, Scope,
+    Tile,
 };
 pub use host::HostAccess;
 use kept::{Held, Kept};
@@ -125,6 +129,8 @@ pub struct Report {
     pub unknown_maps: Vec<SiteId>,
     /// Damage in the records.
     pub damaged: Option<DecodeError>,
+    /// Accesses to textures and surfaces of which it is not known what they touch, and why.
+    pub unresolved: Vec<(SiteId, Unresolved)>,
 }
 
 /// One launch, as analysed.
@@ -268,6 +274,19 @@ impl Engine {
         sites.into_iter().filter_map(|site| self.core.sites.get(site).cloned()).collect()
     }
 
+    /// Accesses to textures and surfaces since the last call of which it is not known what they touch, and why.
+    pub fn unresolved(&mut self) -> Vec<String> {
+        let Core { unresolved, told, sites, .. } = &mut self.core;
+        let news = unresolved.get(*told..).unwrap_or(&[]).iter();
+        let news = news.filter_map(|(site, why)| {
+            let site = sites.get(*site)?;
+            Some(format!("`{}` in `{}`: {why}", site.opcode, site.function))
+        });
+        let news = news.collect();
+        *told = unresolved.len();
+        news
+    }
+
     /// Whether all earlier launches of the plan have ended when this one starts, and it has when any later one does.
     fn stands_alone(&self, index: u32) -> bool {
         let at = index as usize;
@@ -308,6 +327,7 @@ impl Engine {
             lost: self.core.lost,
             unknown_maps: self.core.unknown_maps.iter().copied().collect(),
             damaged: self.orderer.damaged(),
+            unresolved: self.core.unresolved,
         }
     }
 }
@@ -316,6 +336,7 @@ impl Sink for Engine {
     fn begin(&mut self, info: &LaunchInfo) {
         info.regions.iter().for_each(|region| self.add_region(region));
         let geometry = self.core.begin(info.index);
+        self.core.images = info.images.clone();
         self.orderer.begin(geometry);
         self.orderer.counted_by(info.counter);
         self.orderer.add_tensor_maps(&info.tensor_maps);
@@ -367,6 +388,7 @@ enum Role {
     /// Of a block.
     Barrier,
     Exit,
+    Image(ImageAccess),
     Other,
 }
 
@@ -413,6 +435,12 @@ struct Core {
     several_devices: bool,
     /// What kernels write for the host to see while they run.
     outward: outward::Outward,
+    /// Textures and surfaces of the current launch.
+    images: Images,
+    /// Accesses by handles that say nothing, each once.
+    unresolved: Vec<(SiteId, Unresolved)>,
+    /// How many of those were told of.
+    told: usize,
 }
 
 impl Core {
@@ -439,6 +467,9 @@ impl Core {
             host: host::Host::default(),
             several_devices: false,
             outward: outward::Outward::default(),
+            images: Images::default(),
+            unresolved: Vec::new(),
+            told: 0,
         }
     }
 
@@ -456,6 +487,7 @@ impl Core {
             SiteKind::Product(product) => Role::Product(*product),
             SiteKind::Barrier(_) => Role::Barrier,
             SiteKind::Exit => Role::Exit,
+            SiteKind::Image(access) => Role::Image(*access),
             _ => Role::Other,
         }));
         self.sites.0.push(sites);
@@ -606,6 +638,7 @@ impl Handler for Core {
                 Some(Role::ProxyFence(fence)) => self.proxy_fence(fence, &record),
                 Some(Role::Fill(fill)) => self.fill(&fill, &record),
                 Some(Role::Tile(tile)) => self.tile(&tile, &record),
+                Some(Role::Image(access)) => self.image(&access, &record),
                 _ => {}
             },
             Event::ClusterArrive { arrival, release } => self.cluster_arrive(arrival, release),

@@ -28,6 +28,8 @@ pub(super) enum Path {
     Plain,
     /// The read-only path.
     ReadOnly,
+    /// By a surface.
+    Surface,
     /// A write of a range whose elements mean nothing.
     Range,
     /// A matrix: which lane touches which element is not known.
@@ -92,6 +94,11 @@ impl Key {
 
     fn end(&self) -> i16 {
         i16::from(self.start) + i16::from(self.bytes)
+    }
+
+    /// Whether it is a read by a surface, which need not see a write of the other kind although that comes before.
+    pub(super) fn may_be_stale(&self, earlier: &Self) -> bool {
+        self.path == Path::Surface && !self.writes() && earlier.path == Path::Surface && earlier.writes()
     }
 
     /// Whether any byte is common.

@@ -128,7 +128,7 @@ pub enum Event<'r> {
         /// Ranks of lanes, in order, each with the number of the phase that it arrived in or found complete; 0 is none.
         ranks: &'r [(u8, u32)],
     },
-    /// Lanes do something that concerns them alone: groups of copies, proxy fences, fills, tiles.
+    /// Lanes do something that concerns them alone: groups of copies, proxy fences, fills, tiles, textures and surfaces.
     Own {
         /// The record.
         record: Record<'r>,

@@ -105,6 +105,9 @@ impl Told<'_, '_> {
                 }
                 _ => format!("asynchronous {} races on {on}", self.beside()),
             },
+            Rule::R009 if self.is_by_surface() => {
+                format!("read by a surface of {on}, which the same launch has written")
+            }
             Rule::R009 => format!("read through the read-only path of {on}, which the same launch writes"),
             Rule::R010 => format!("several threads write the same value to {on} unordered"),
             Rule::R011 => format!("unordered accesses of different size to {on}"),
@@ -122,6 +125,9 @@ impl Told<'_, '_> {
         if self.finding.rule == Rule::R010 {
             return "nothing orders the writes; that all of them stored the same value is the only reason why it does no harm"
                 .into();
+        }
+        if self.finding.rule == Rule::R009 {
+            return self.not_coherent().into();
         }
         match &self.finding.missing {
             Missing::WarpBarrier { same_instruction: true, .. } if self.same_value() => {
@@ -409,6 +415,7 @@ impl Told<'_, '_> {
         let name = self.name();
         let scope = self.needed().name();
         match self.finding.rule {
+            Rule::R009 if self.reads_image() => return format!("write {name} in another launch"),
             Rule::R009 => return format!("read {name} with a plain load, or write it in another launch"),
             Rule::R010 => return "let one thread write, or make the writes atomic".into(),
             Rule::R007 if self.finding.missing != Missing::Converged => return self.atomic_against_plain(),

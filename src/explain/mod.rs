@@ -4,6 +4,7 @@ mod advice;
 mod apart;
 mod asynchronous;
 mod fingerprint;
+mod image;
 mod inline;
 mod labels;
 pub mod names;
@@ -309,6 +310,7 @@ fn touches(site: &Site) -> bool {
             | SiteKind::Fill(_)
             | SiteKind::Tile(_)
             | SiteKind::Product(_)
+            | SiteKind::Image(_)
     )
 }
 

@@ -143,9 +143,11 @@ const TEXTS: [RuleText; 18] = [
         rule: Rule::R009,
         severity: "error",
         title: "read-only path",
-        what: "`ld.global.nc`, a texture or a constant reads memory that is written in the same launch.",
+        what: "`ld.global.nc`, a texture or a constant reads memory that is written in the same launch, or a surface reads what \
+               the same launch has written by a surface.",
         why: "The read-only path is not kept coherent. No barrier and no fence makes such a read see a write of the \
-              same launch.",
+              same launch. The CUDA programming guide says the same of surfaces; where barriers order the write \
+              before the read, devices that keep both in one cache do what is meant, and it is a warning.",
         example: "out[i] = x;  __syncthreads();  y = __ldg(&out[j]);",
         fix: "Read with a plain load (drop `__ldg` and `const __restrict__`), or write in an earlier launch.",
     },

@@ -18,6 +18,7 @@ pub mod bundle;
 mod code;
 pub mod edit;
 mod error;
+mod image;
 mod order;
 mod pass;
 mod reach;

@@ -8,7 +8,7 @@ use super::pass::Pass;
 use super::runtime::Runtime;
 use super::site::{Site, SiteKind, SiteTable};
 use super::symbols::Symbols;
-use super::{CallMode, Target, access, asynchronous, atomic, order, shared};
+use super::{CallMode, Target, access, asynchronous, atomic, image, order, shared};
 use crate::ptx::ast::{Block, Function, FunctionKind, Instruction, Module, Statement, VarSpace};
 
 /// Bytes of the code that a usual site gets.
@@ -155,6 +155,7 @@ impl<'w, 'a> Walk<'w, 'a> {
             SiteKind::Fill(fill) => asynchronous::fill(pass, fill),
             SiteKind::Tile(tile) => asynchronous::tile(pass, tile),
             SiteKind::Product(product) => asynchronous::product(pass, product),
+            SiteKind::Image(access) => image::run(pass, access),
             SiteKind::Group(_) | SiteKind::ClusterBarrier(_) | SiteKind::ProxyFence(_) | SiteKind::Exit => {
                 order::bare(pass)
             }

@@ -10,9 +10,11 @@ use super::reach::each_name;
 use crate::abi::Payload;
 use crate::isa::{
     self, Access, AccessKind, AsyncCopy, Barrier, ClusterBarrier, CopyBytes, Effect, Fence, Fill, GroupOp,
-    Mbarrier, MbarrierOp, Product, ProxyFence, Space, Tile,
+    ImageAccess, Mbarrier, MbarrierOp, Product, ProxyFence, Space, Tile,
 };
-use crate::ptx::ast::{Block, Function, FunctionKind, Instruction, Module, Statement, VarSpace, Variable};
+use crate::ptx::ast::{
+    Block, Function, FunctionKind, Instruction, Module, Operand, Statement, VarSpace, Variable,
+};
 use crate::ptx::{Line, LineTable, Place, SourceLoc};
 use crate::span::Span;
 
@@ -59,6 +61,9 @@ pub enum SiteKind {
     Tile(Tile),
     /// A product of a warpgroup, logged by each of its warps: `a` is the descriptor of the second matrix, `read` that of the first, or 0.
     Product(Product),
+    /// An access to a texture or a surface: `a` is its handle; `read` holds two coordinates of 32 bits, and `written` the third, if
+    /// there is one.
+    Image(ImageAccess),
     /// The address of a shared variable, logged once a launch by thread 0 of block 0 at the start of the entry.
     SharedVariable(SharedVariable),
 }
@@ -97,6 +102,14 @@ pub struct Site {
 }
 
 impl Site {
+    /// The access to a texture or a surface, if it is one.
+    pub fn image(&self) -> Option<&ImageAccess> {
+        match &self.kind {
+            SiteKind::Image(access) => Some(access),
+            _ => None,
+        }
+    }
+
     /// The access, if it is one.
     pub fn access(&self) -> Option<&Access> {
         match &self.kind {
@@ -138,6 +151,9 @@ impl Site {
             },
             SiteKind::Fill(fill) => Payload { a: true, written: fill.bytes.is_none(), ..Payload::NONE },
             SiteKind::Tile(_) | SiteKind::Product(_) => Payload { a: true, read: true, ..Payload::NONE },
+            SiteKind::Image(access) => {
+                Payload { a: true, read: true, written: access.shape.coordinates() > 2, tickets: false }
+            }
             SiteKind::Group(_) | SiteKind::ClusterBarrier(_) | SiteKind::ProxyFence(_) | SiteKind::Exit => {
                 Payload::NONE
             }
@@ -186,6 +202,8 @@ impl SiteTable {
         let lines = LineTable::new(module);
         let mut table = Self { first, ..Self::default() };
         let mut opcodes = rustc_hash::FxHashMap::default();
+        let references: Vec<_> =
+            module.variables().filter(|v| is_reference(v)).map(|v| v.name.text).collect();
         let mut module_shared = SharedByName::default();
         for variable in module.variables().filter(|v| v.space == VarSpace::Shared) {
             module_shared.has_percent |= variable.name.text.starts_with('%');
@@ -202,6 +220,7 @@ impl SiteTable {
                 calls: Calls::default(),
                 bundler: Bundler::default(),
                 opcodes: &mut opcodes,
+                references: &references,
             };
             let first = walk.table.sites.len();
             walk.function(&module_shared);
@@ -291,6 +310,8 @@ struct Walk<'w, 'a> {
     bundler: Bundler<'a>,
     /// One text for all uses of an opcode.
     opcodes: &'w mut rustc_hash::FxHashMap<(&'a str, &'a str), Arc<str>>,
+    /// Textures, samplers and surfaces that the module declares.
+    references: &'w [&'a str],
 }
 
 /// The shared variables of a module. A name may be declared more than once.
@@ -429,6 +450,15 @@ impl<'a> Walk<'_, 'a> {
             Effect::Fill(fill) => Some(SiteKind::Fill(fill)),
             Effect::Tile(tile) => Some(SiteKind::Tile(tile)),
             Effect::Product(product) => Some(SiteKind::Product(product)),
+            Effect::Image(access) if self.is_by_reference(instruction, &access) => {
+                self.unlogged(
+                    instruction,
+                    "which memory a texture reference stands for is not known".into(),
+                    false,
+                );
+                None
+            }
+            Effect::Image(access) => Some(SiteKind::Image(access)),
             Effect::Exit => Some(SiteKind::Exit),
             Effect::Return => (self.function.kind == FunctionKind::Entry).then_some(SiteKind::Exit),
             Effect::NotCovered { what, orders } => {
@@ -461,6 +491,15 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
+    /// Whether an access to an image names what the module or the function declares, and has no handle in a register.
+    fn is_by_reference(&self, instruction: &Instruction<'a>, access: &ImageAccess) -> bool {
+        let Some(Operand::Address(address)) = instruction.operands.get(usize::from(access.address)) else {
+            return false;
+        };
+        let is_parameter = |name| self.function.params.iter().any(|p| p.name.text == name && is_reference(p));
+        address.base.is_none_or(|base| self.references.contains(&base.text) || is_parameter(base.text))
+    }
+
     fn push(&mut self, kind: SiteKind, opcode: Arc<str>, span: Span) {
         let id = SiteId(self.table.end());
         let (function, loc) = (self.name.clone(), self.loc());
@@ -473,6 +512,11 @@ impl<'a> Walk<'_, 'a> {
         let (function, span) = (self.name.clone(), instruction.span);
         self.table.unlogged.push(Unlogged { function, opcode, span, why, orders, loc });
     }
+}
+
+/// Whether a variable is a texture, a sampler or a surface.
+fn is_reference(variable: &Variable<'_>) -> bool {
+    variable.space == VarSpace::Tex || matches!(variable.ty.text, ".texref" | ".samplerref" | ".surfref")
 }
 
 /// Whether threads may come to the end of a body.

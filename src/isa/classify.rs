@@ -4,7 +4,7 @@ use super::table::{Meaning, lookup};
 use super::{
     Access, AccessKind, AtomOp, Barrier, BarrierKind, Effect, Fence, FenceOrder, Marking, Order, Scope, Space,
 };
-use super::{asynchronous, range, warpgroup};
+use super::{asynchronous, image, range, warpgroup};
 use crate::ptx::ast::{Instruction, Operand, Word};
 use crate::ptx::type_bytes;
 
@@ -58,6 +58,8 @@ pub fn classify<'a>(instruction: &Instruction<'a>) -> Classified<'a> {
         Meaning::MatrixStore => matrix(instruction, AccessKind::Store),
         Meaning::Tile => range::tile(instruction),
         Meaning::Wgmma => warpgroup::wgmma(instruction),
+        Meaning::Texture => image::texture(instruction),
+        Meaning::Surface => image::surface(instruction),
         Meaning::Discard => range::fill(instruction, Some(128)),
         Meaning::NotCovered { what, orders } => certain(Effect::NotCovered { what, orders }),
     }

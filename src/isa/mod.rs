@@ -6,6 +6,7 @@
 
 mod asynchronous;
 mod classify;
+mod image;
 mod range;
 mod table;
 pub mod warpgroup;
@@ -14,6 +15,7 @@ pub use asynchronous::{
     AsyncCopy, ClusterBarrier, Completion, CopyBytes, GroupKind, GroupOp, Mbarrier, MbarrierOp, ProxyFence,
 };
 pub use classify::{Classified, classify};
+pub use image::{ImageAccess, ImageOp, ImageShape, Outside, coordinates};
 pub use range::{Fill, Tile};
 pub use table::{Meaning, Row, lookup, rows};
 pub use warpgroup::Product;
@@ -274,6 +276,8 @@ pub enum Effect {
     Fill(Fill),
     /// A weak access to a matrix by the warp as a whole.
     Tile(Tile),
+    /// An access to a texture or a surface.
+    Image(ImageAccess),
     /// `shfl.sync` and its like: the lanes of the mask meet, but memory is not ordered. The mask is this operand.
     Converge(u8),
     /// `ret`: ends the thread when the function is an entry.

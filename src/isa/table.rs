@@ -47,6 +47,10 @@ pub enum Meaning {
     Tile,
     /// `wgmma`
     Wgmma,
+    /// `tex`, `tld4`
+    Texture,
+    /// `suld`, `sust`, `sured`
+    Surface,
     /// `discard`
     Discard,
     /// Touches memory or synchronises; not covered yet.
@@ -83,7 +87,7 @@ const fn touches(opcode: &'static str, what: &'static str) -> Row {
 
 use Meaning::{
     AsyncCopy, Atom, Barrier, Call, Converge, Discard, Exit, Fence, Load, MatrixLoad, MatrixStore, Mbarrier,
-    Membar, Pure, Red, Return, Store, Tile, Wgmma,
+    Membar, Pure, Red, Return, Store, Surface, Texture, Tile, Wgmma,
 };
 
 /// Sorted by opcode.
@@ -184,17 +188,17 @@ const ROWS: &[Row] = &[
     row("stmatrix", MatrixStore),
     row("sub", Pure),
     row("subc", Pure),
-    touches("suld", "a surface load"),
+    row("suld", Surface),
     row("suq", Pure),
-    touches("sured", "a surface reduction"),
-    touches("sust", "a surface store"),
+    row("sured", Surface),
+    row("sust", Surface),
     row("szext", Pure),
     row("tanh", Pure),
     orders("tcgen05", "a tensor memory operation"),
     orders("tensormap", "a tensor map update"),
     row("testp", Pure),
-    touches("tex", "a texture read"),
-    touches("tld4", "a texture read"),
+    row("tex", Texture),
+    row("tld4", Texture),
     row("trap", Pure),
     row("txq", Pure),
     row("vabsdiff", Pure),

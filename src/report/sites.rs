@@ -100,6 +100,7 @@ fn kind(kind: &SiteKind) -> &'static str {
         SiteKind::Fill(_) => "fill",
         SiteKind::Tile(_) => "tile",
         SiteKind::Product(_) => "warpgroup-product",
+        SiteKind::Image(_) => "image",
         SiteKind::Exit => "exit",
         SiteKind::SharedVariable(_) => "shared-variable",
     }

@@ -121,6 +121,16 @@ impl Why<'_> {
         Some(Incomplete { reason: Reason::UnknownInstruction, detail, diagnostic })
     }
 
+    /// An instruction of which it is not known what it touches.
+    pub(super) fn unresolved(&self, site: SiteId, why: &str) -> Option<Incomplete> {
+        let site = self.program.sites.get(site)?;
+        let loc = site.loc.as_deref();
+        let detail = format!("`{}` at {}: {why}", site.opcode, self.line(site.span, loc));
+        let message = format!("what `{}` touches is not known", site.opcode);
+        let diagnostic = self.place(warning(&message), site.span, loc, why.to_owned());
+        Some(Incomplete { reason: Reason::UnknownInstruction, detail, diagnostic })
+    }
+
     /// The order of synchronisation could not be replayed.
     pub(super) fn degraded(&self, detail: &str) -> Incomplete {
         let message = format!("the order of synchronisation could not be replayed: {detail}");

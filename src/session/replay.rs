@@ -148,7 +148,8 @@ fn plan(head: &Head) -> Plan {
         unwritten: false,
         owner: Owner::Device,
     };
-    Plan { buffers: head.buffers.iter().map(buffer).collect(), launches: head.launches.clone() }
+    let buffers = head.buffers.iter().map(buffer).collect();
+    Plan { buffers, launches: head.launches.clone(), ..Plan::default() }
 }
 
 fn refused(request: &ReplayRequest, error: &TraceError) -> Diagnostic {

@@ -153,6 +153,7 @@ impl<'j> Job<'j> {
         }
         incomplete.extend(outcome.stop.iter().map(|stop| why.stop(stop)));
         incomplete.extend(observed.unknown_maps.iter().filter_map(|site| why.unknown_map(*site)));
+        incomplete.extend(observed.unresolved.iter().filter_map(|(site, what)| why.unresolved(*site, what)));
         incomplete.extend(observed.degraded.iter().map(|detail| why.degraded(detail)));
         One {
             findings: observed.findings,

@@ -89,7 +89,7 @@ impl Backend for FakeBackend {
             Region { name: "in".into(), base: 0x1000, bytes: 256, element: 4, owner: Owner::Device },
             Region { name: "out".into(), base: 0x2000, bytes: 256, element: 4, owner: Owner::Device },
         ];
-        sink.begin(&LaunchInfo { index: 0, regions, ..LaunchInfo::default() });
+        sink.begin(&LaunchInfo { regions, ..LaunchInfo::default() });
         // The seed travels to the detector as a record of its own kind.
         sink.records(&[Unit { lo: options.seed, hi: 0 }]);
         sink.end(&self.end);
@@ -118,7 +118,13 @@ impl Detector for FakeDetector {
             owner: Owner::Device,
         };
         let findings = self.findings.map_or_else(Vec::new, |findings| findings(self.seed));
-        Observed { findings, shared: vec![vec![tile]], degraded: Vec::new(), unknown_maps: Vec::new() }
+        Observed {
+            findings,
+            shared: vec![vec![tile]],
+            degraded: Vec::new(),
+            unknown_maps: Vec::new(),
+            unresolved: Vec::new(),
+        }
     }
 }
 

@@ -37,7 +37,7 @@ int cuEventCreate(Handle *, unsigned);
 int cuEventRecord(Handle, Handle);
 int cuEventSynchronize(Handle);
 int cuLaunchKernel(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void **, void **);
-int cuArrayCreate_v2(Handle *, const void *);
+int cuMipmappedArrayCreate(Handle *, const void *, unsigned);
 
 #define CHECK(call)                                                       \
     do {                                                                  \
@@ -260,7 +260,7 @@ int main(int count_of_arguments, char **arguments) {
     } else if (strcmp(what, "missing") == 0) {
         Handle array;
         clean();
-        if (cuArrayCreate_v2(&array, NULL) != 801)
+        if (cuMipmappedArrayCreate(&array, NULL, 1) != 801)
             return 94;
     } else if (strcmp(what, "fault") == 0) {
         run_fill(0x10000, 1, NULL);

@@ -12,7 +12,9 @@ use super::memory::{Kind, Memory};
 use super::record::Recorder;
 use super::weak::Weak;
 use super::{begins, parameters};
-use crate::backend::{BackendError, Launch, LaunchInfo, MemoryOrder, Owner, Region, RunOptions, Sink, Stop};
+use crate::backend::{
+    BackendError, Images, Launch, LaunchInfo, MemoryOrder, Owner, Region, RunOptions, Sink, Stop,
+};
 use crate::instrument::SiteTable;
 use crate::ptx::ast::Module;
 use crate::span::SourceFile;
@@ -152,6 +154,7 @@ impl Device {
         launch: &Launch,
         index: u32,
         options: &RunOptions,
+        images: &Images,
         sink: &mut dyn Sink,
     ) -> Result<Option<Stop>, BackendError> {
         let weak = options.memory == MemoryOrder::Weak && launch.clusters().size() == 1;
@@ -159,17 +162,18 @@ impl Device {
             image: &kernel.image,
             launch,
             index,
-            params: parameters(&kernel.image, launch, &[])?,
+            params: parameters(&kernel.image, launch, &[], &[])?,
             seed: options.seed,
             deadline: options.timeout.map(|timeout| Instant::now() + timeout),
             timeout: options.timeout,
             ring: None,
             weak: weak.then(|| kernel.weak.clone()),
             schedule: None,
+            images: images.clone(),
         };
         let mut recorder = Recorder::new(sink);
         // Whoever launches step by step knows what there is.
-        recorder.begin(&LaunchInfo { index, ..LaunchInfo::default() });
+        recorder.begin(&LaunchInfo { index, images: images.clone(), ..LaunchInfo::default() });
         let mut machine = Machine::new(setup, &mut self.memory, recorder);
         let stop = machine.run();
         machine.finish();
@@ -239,8 +243,9 @@ mod tests {
         device.write(buffer, 4).unwrap().copy_from_slice(&[1, 0, 0, 0]);
         let mut sink = Count(0);
         let options = RunOptions::default();
-        let mut run =
-            |device: &mut Device, at| device.launch(&kernel, &launch(at), 0, &options, &mut sink).unwrap();
+        let mut run = |device: &mut Device, at| {
+            device.launch(&kernel, &launch(at), 0, &options, &Images::default(), &mut sink).unwrap()
+        };
         assert!(run(&mut device, buffer).is_none());
         device.write(counter.base, 4).unwrap()[0] = 10;
         assert!(run(&mut device, buffer).is_none());

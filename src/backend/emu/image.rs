@@ -3,7 +3,7 @@
 use super::regs::{Compute, Dst, PredDst, PredSrc, Src};
 use crate::abi::Payload;
 use crate::instrument::SiteId;
-use crate::isa::{BarrierKind, ClusterBarrier, GroupOp};
+use crate::isa::{BarrierKind, ClusterBarrier, GroupOp, ImageAccess};
 use crate::span::Span;
 
 /// One instruction.
@@ -123,6 +123,10 @@ pub(super) enum Code {
     Mbarrier(Box<MbarrierCode>),
     /// `st.bulk`, `discard`
     Fill(Box<FillOp>),
+    /// `tex`, `tld4`, `suld`, `sust`
+    Image(Box<ImageCode>),
+    /// `txq`, `suq`
+    Query(Box<Query>),
     /// A matrix instruction, which all live lanes of the warp execute together.
     Matrix(Box<MatrixOp>),
     /// A warp instruction whose lanes wait for each other.
@@ -300,6 +304,27 @@ pub(super) struct FillOp {
     pub(super) address: Address,
     /// Bytes, where an operand says so.
     pub(super) bytes: Option<Src>,
+}
+
+/// An access to a texture or a surface.
+pub(super) struct ImageCode {
+    pub(super) access: ImageAccess,
+    pub(super) handle: Src,
+    pub(super) coordinates: Box<[Src]>,
+    pub(super) values: Values,
+    /// Bytes of one of the values.
+    pub(super) unit: u32,
+    /// The channel that is gathered.
+    pub(super) channel: usize,
+}
+
+/// A question about a texture or a surface.
+pub(super) struct Query {
+    pub(super) surface: bool,
+    pub(super) handle: Src,
+    /// Whose extent is asked for.
+    pub(super) axis: usize,
+    pub(super) to: Dst,
 }
 
 /// A matrix instruction.

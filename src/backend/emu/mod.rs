@@ -7,10 +7,11 @@
 //! *Modelled*: all integer, logic, conversion and IEEE float operations; generic addressing, bounds and alignment of
 //! every access; divergence with independent threads; barriers, warp exchanges, calls; atomics; clusters, mbarriers and
 //! asynchronous copies, of boxes of tensors too, whose bytes move at some time before they are waited for; matrix operations
-//! of a warp.
+//! of a warp and of a warpgroup; textures and surfaces by handle.
 //! *Approximated*: memory is sequentially consistent, unless it shall be weak (`weak`); approximate float functions are exact to
-//! the last bit or so; clocks count steps. *Absent*: textures, copies by `im2col` tensor maps, multimem and matrix operations of a
-//! warpgroup: a launch that reaches one stops there (`Stop::Unsupported`), and what was recorded until then stands.
+//! the last bit or so; clocks count steps; textures see memory as it is, and filters are as the programming guide has them. *Absent*:
+//! cube maps, mipmaps, copies by `im2col` tensor maps, multimem and sparse products of a warpgroup: a launch that reaches one of these
+//! stops there (`Stop::Unsupported`), and what was recorded until then stands.
 //!
 //! The schedule follows from `RunOptions::seed` alone, or is chosen step by step by a `Schedule`. Schedule points are the
 //! program's own instructions.
@@ -27,6 +28,7 @@ mod ops;
 mod record;
 mod regs;
 mod rng;
+mod sample;
 mod schedule;
 mod special;
 mod types;
@@ -187,6 +189,8 @@ struct LoadedCode {
     weak: Option<Weak>,
     /// Bases of the plan's buffers.
     buffers: Vec<u64>,
+    /// Handles of the plan's images.
+    handles: Vec<u64>,
     /// Where inserted code writes, with the symbol that tells it.
     room: Option<(Room, u64)>,
 }
@@ -194,6 +198,8 @@ struct LoadedCode {
 fn load(text: Text<'_, '_>, plan: &Plan) -> Result<Ready, BackendError> {
     let mut memory = Memory::default();
     let buffers = place_buffers(plan, &mut memory);
+    place_arrays(plan, &mut memory)?;
+    let handles = (1..).take(plan.images.len()).collect();
     let Text { module, sites, unlogged, inserted } = text;
     let layout = decode::lay_out(module, inserted, &mut memory);
     let control = layout.named(CONTROL_SYMBOL).filter(|_| sites.is_none());
@@ -206,7 +212,7 @@ fn load(text: Text<'_, '_>, plan: &Plan) -> Result<Ready, BackendError> {
         }
     }
     let weak = sites.map(Weak::new);
-    Ok(Ready { code: LoadedCode { images, weak, buffers, room }, memory })
+    Ok(Ready { code: LoadedCode { images, weak, buffers, handles, room }, memory })
 }
 
 fn launch_all(
@@ -217,7 +223,8 @@ fn launch_all(
     sink: &mut dyn Sink,
     mut schedule: Option<&mut dyn Schedule>,
 ) -> Result<Outcome, BackendError> {
-    let LoadedCode { images, weak, buffers, room } = code;
+    let LoadedCode { images, weak, buffers, handles, room } = code;
+    let objects = plan.images(handles, |buffer| buffers.get(buffer).copied().unwrap_or(0));
     let deadline = options.timeout.map(|timeout| Instant::now() + timeout);
     let mut stop = None;
     let mut executed = 0;
@@ -227,7 +234,7 @@ fn launch_all(
             image,
             launch,
             index,
-            params: parameters(image, launch, buffers)?,
+            params: parameters(image, launch, buffers, handles)?,
             seed: options.seed,
             deadline,
             timeout: options.timeout,
@@ -236,10 +243,11 @@ fn launch_all(
                 .clone()
                 .filter(|_| options.memory == MemoryOrder::Weak && launch.clusters().size() == 1),
             schedule: schedule.as_mut().map(|schedule| &mut **schedule as &mut dyn Schedule),
+            images: objects.clone(),
         };
         let mut recorder = Recorder::new(sink);
         let (regions, tensor_maps) = (regions(plan, buffers, memory), tensor_maps(launch, buffers));
-        recorder.begin(&LaunchInfo { index, regions, tensor_maps, counter: 0 });
+        recorder.begin(&LaunchInfo { index, regions, tensor_maps, images: objects.clone(), counter: 0 });
         let mut machine = Machine::new(setup, memory, recorder);
         stop = if machine.is_chosen() { machine.run_chosen() } else { machine.run() };
         executed += machine.finish();
@@ -247,6 +255,7 @@ fn launch_all(
             break;
         }
     }
+    fetch_arrays(plan, buffers, memory);
     Ok(Outcome { buffers: contents(buffers, memory), stop, executed, ..Outcome::default() })
 }
 
@@ -291,12 +300,45 @@ fn place_buffers(plan: &Plan, memory: &mut Memory) -> Vec<u64> {
         .collect()
 }
 
+/// Makes the plan's arrays with the contents of their buffers.
+fn place_arrays(plan: &Plan, memory: &mut Memory) -> Result<(), BackendError> {
+    for array in &plan.arrays {
+        let contents = plan.buffers.get(array.contents).map(|buffer| buffer.contents.clone());
+        let contents = contents.filter(|bytes| Some(bytes.len() as u64) == array.shape.bytes());
+        let placed = contents.map(|bytes| memory.allocate_at(array.shape.base, array.name.clone(), bytes));
+        if placed != Some(true) {
+            let what = format!("the array `{}` is not of the size of its contents", array.name);
+            return Err(BackendError::Plan(what));
+        }
+        if let Some(made) = memory.at_mut(array.shape.base) {
+            made.element = array.shape.texel.bytes().into();
+        }
+    }
+    Ok(())
+}
+
+/// Copies arrays to the buffers that they came from.
+fn fetch_arrays(plan: &Plan, buffers: &[u64], memory: &mut Memory) {
+    for array in &plan.arrays {
+        let Some(bytes) = memory.at(array.shape.base).map(|array| array.data.clone()) else { continue };
+        let Some(base) = buffers.get(array.contents) else { continue };
+        if let Ok(to) = memory.host_bytes(*base, bytes.len()) {
+            to.copy_from_slice(&bytes);
+        }
+    }
+}
+
 fn contents(buffers: &[u64], memory: &Memory) -> Vec<Vec<u8>> {
     buffers.iter().map(|base| memory.at(*base).map(|a| a.data.clone()).unwrap_or_default()).collect()
 }
 
 /// The bytes of a launch's parameters, checked against the kernel.
-fn parameters(image: &Image, launch: &super::Launch, buffers: &[u64]) -> Result<Vec<u8>, BackendError> {
+fn parameters(
+    image: &Image,
+    launch: &super::Launch,
+    buffers: &[u64],
+    handles: &[u64],
+) -> Result<Vec<u8>, BackendError> {
     let refuse = |what: String| Err(BackendError::Plan(format!("kernel `{}`: {what}", launch.kernel)));
     let threads: u64 = launch.block.iter().map(|n| u64::from(*n)).product();
     if threads == 0 || threads > MOST_THREADS {
@@ -336,6 +378,10 @@ fn parameters(image: &Image, launch: &super::Launch, buffers: &[u64]) -> Result<
             Arg::Tensor(index, map) => match buffers.get(*index) {
                 Some(base) => placed(map, *base).encode().to_vec(),
                 None => return refuse(format!("there is no buffer {index}")),
+            },
+            Arg::Image(index) => match handles.get(*index) {
+                Some(handle) => handle.to_le_bytes().to_vec(),
+                None => return refuse(format!("there is no image {index}")),
             },
         };
         if value.len() as u64 != *size {

@@ -176,7 +176,8 @@ impl Weak {
             | SiteKind::ProxyFence(_)
             | SiteKind::Fill(_)
             | SiteKind::Tile(_)
-            | SiteKind::Product(_) => {
+            | SiteKind::Product(_)
+            | SiteKind::Image(_) => {
                 ended = true;
                 Role::Other
             }

@@ -3,6 +3,8 @@
 //! Symbols are looked up when they are first called, so a driver needs only the functions used here, all of which
 //! exist since CUDA 12.0. The bindings are those of a newer version because their error codes are more complete.
 
+mod image;
+
 use std::cell::Cell;
 use std::ffi::{CStr, CString, c_void};
 use std::path::{Path, PathBuf};
@@ -11,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use cudarc::driver::sys as cu;
 
+pub(super) use self::image::{Array, Memory, Object};
 use crate::abi::Unit;
 use crate::backend::BackendError;
 use crate::tensor::{self, DataType, Swizzle, TensorMap};

@@ -9,15 +9,15 @@ mod ring;
 
 use std::time::{Duration, Instant};
 
-use self::driver::{Context, DeviceMemory, Failure, Kernel, Module, Shape, Stream};
+use self::driver::{Array, Context, DeviceMemory, Failure, Kernel, Memory, Module, Object, Shape, Stream};
 pub use self::driver::{leave_abandoned, library};
 pub use self::reach::unlogged;
 pub use self::ring::{Damaged, RingSizes, Taken, take};
 use self::ring::{Rings, RoundError};
 use super::plan::placed;
 use super::{
-    Arg, Backend, BackendError, Fault, FaultKind, Launch, LaunchEnd, LaunchInfo, Outcome, Owner, Phase, Plan,
-    Program, Region, RunOptions, Sink, Stop,
+    Arg, Backend, BackendError, Fault, FaultKind, Images, Launch, LaunchEnd, LaunchInfo, Outcome, Owner,
+    Phase, Plan, PlanStorage, Program, Region, RunOptions, Sink, Stop,
 };
 use crate::abi::control::CONTROL_SYMBOL;
 use crate::instrument::{CallMode, InstrumentError, SiteTable, instrument};
@@ -104,9 +104,17 @@ impl Backend for Gpu {
         let mut clock = Clock::new();
         self.context.make_current()?;
         let module = self.load(program, plan, &mut clock)?;
+        let buffers = buffers(&self.context, plan)?;
+        let arrays = arrays(&self.context, plan, &buffers)?;
+        let objects = objects(&self.context, plan, &buffers, &arrays)?;
+        let handles: Vec<_> = objects.iter().map(Object::handle).collect();
+        let address = |buffer: usize| buffers.get(buffer).map_or(0, DeviceMemory::address);
+        let images = plan.images(&handles, address);
         let mut run = Run {
             context: &self.context,
-            buffers: buffers(&self.context, plan)?,
+            images,
+            handles,
+            buffers,
             rings: Rings::new(&self.context, self.rings, options.on_full)?,
             stream: self.context.stream()?,
             regions: Vec::new(),
@@ -129,6 +137,11 @@ impl Backend for Gpu {
         }
         clock.lap("kernels");
         clock.apart("kernels", "analysis", run.analysis);
+        for (array, of) in arrays.iter().zip(&plan.arrays) {
+            if let Some(buffer) = run.buffers.get(of.contents) {
+                array.fetch(buffer)?;
+            }
+        }
         let mut contents: Vec<_> = plan.buffers.iter().map(|buffer| vec![0; buffer.contents.len()]).collect();
         for (memory, contents) in run.buffers.iter().zip(&mut contents) {
             memory.download(contents)?;
@@ -175,6 +188,45 @@ fn buffers<'c>(context: &'c Context, plan: &Plan) -> Result<Vec<DeviceMemory<'c>
     plan.buffers.iter().map(allocate).collect()
 }
 
+/// Makes the plan's arrays with the contents of their buffers.
+fn arrays<'c>(
+    context: &'c Context,
+    plan: &Plan,
+    buffers: &[DeviceMemory<'_>],
+) -> Result<Vec<Array<'c>>, BackendError> {
+    let make = |array: &super::PlanArray| {
+        let made = context.array(array.shape)?;
+        let bytes = plan.buffers.get(array.contents).map(|buffer| buffer.contents.len() as u64);
+        let from = buffers.get(array.contents).filter(|_| bytes == array.shape.bytes());
+        let wrong = || BackendError::Plan(format!("`{}` is not of the size of its contents", array.name));
+        made.fill(from.ok_or_else(wrong)?)?;
+        Ok(made)
+    };
+    plan.arrays.iter().map(make).collect()
+}
+
+/// Makes the plan's textures and surfaces.
+fn objects<'c>(
+    context: &'c Context,
+    plan: &Plan,
+    buffers: &[DeviceMemory<'_>],
+    arrays: &[Array<'_>],
+) -> Result<Vec<Object<'c>>, BackendError> {
+    let make = |image: &super::PlanImage| {
+        let memory = match image.storage {
+            PlanStorage::Buffer(at) => buffers.get(at).map(Memory::Linear),
+            PlanStorage::Rows { buffer, extent, pitch } => {
+                buffers.get(buffer).map(|memory| Memory::Rows(memory, extent, pitch))
+            }
+            PlanStorage::Array(at) => arrays.get(at).map(Memory::Array),
+        };
+        let memory = memory.ok_or_else(|| BackendError::Plan("an image without memory".into()))?;
+        let sampling = (!image.surface).then_some(&image.sampling);
+        Ok(context.object(memory, image.texel, sampling)?)
+    };
+    plan.images.iter().map(make).collect()
+}
+
 /// Buffers and module variables by name.
 fn regions(
     program: Program<'_>,
@@ -194,6 +246,13 @@ fn regions(
             owner: buffer.owner,
         })
         .collect();
+    regions.extend(plan.arrays.iter().map(|array| Region {
+        name: array.name.clone(),
+        base: array.shape.base,
+        bytes: array.shape.bytes().unwrap_or(0),
+        element: array.shape.texel.bytes().into(),
+        owner: Owner::Device,
+    }));
     for variable in program.module.variables().filter(|variable| variable.space == VarSpace::Global) {
         // The compiler may have dropped a variable that nothing uses.
         if let Some((base, bytes)) = module.variable(variable.name.text)? {
@@ -223,7 +282,7 @@ fn check_arguments(program: Program<'_>, launch: &Launch) -> Result<(), BackendE
     for (arg, parameter) in launch.args.iter().zip(&kernel.params) {
         let bytes = match arg {
             Arg::Value(value) => value.len() as u64,
-            Arg::Buffer(_) => size_of::<u64>() as u64,
+            Arg::Buffer(_) | Arg::Image(_) => size_of::<u64>() as u64,
             Arg::Tensor(..) => tensor::BYTES as u64,
         };
         if parameter.bytes() != Some(bytes) {
@@ -254,6 +313,9 @@ type Arguments = (Vec<Vec<u8>>, Vec<(u64, TensorMap)>);
 struct Run<'c> {
     context: &'c Context,
     buffers: Vec<DeviceMemory<'c>>,
+    images: Images,
+    /// Of the plan's images.
+    handles: Vec<u64>,
     rings: Rings<'c>,
     stream: Stream<'c>,
     regions: Vec<Region>,
@@ -282,7 +344,8 @@ impl Run<'_> {
         let (arguments, tensor_maps) = self.arguments(launch)?;
         let shape =
             Shape { grid: launch.grid, block: launch.block, cluster: launch.cluster, shared: launch.shared };
-        sink.begin(&LaunchInfo { index, regions: self.regions.clone(), tensor_maps, counter: 0 });
+        let (regions, images) = (self.regions.clone(), self.images.clone());
+        sink.begin(&LaunchInfo { index, regions, tensor_maps, images, counter: 0 });
         let mut end = LaunchEnd { unlogged, ..LaunchEnd::default() };
         let result = kernel
             .launch(&self.stream, shape, &arguments)
@@ -315,6 +378,10 @@ impl Run<'_> {
                 maps.push((tensor::digest(&bytes), map));
                 Ok(bytes.to_vec())
             }
+            Arg::Image(index) => match self.handles.get(*index) {
+                Some(handle) => Ok(handle.to_le_bytes().to_vec()),
+                None => Err(BackendError::Plan(format!("`{}` is given no image {index}", launch.kernel))),
+            },
         };
         let bytes = launch.args.iter().map(bytes).collect::<Result<_, BackendError>>()?;
         Ok((bytes, maps))

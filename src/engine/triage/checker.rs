@@ -8,10 +8,12 @@ use super::cell::{Class, Now};
 use super::line::Pool;
 use super::shadow::{Global, Over, Shared};
 use crate::abi::{LANES, Record, Tagged, Unit, decode};
+use crate::backend::Images;
+use crate::engine::image::coordinates;
 use crate::event::Geometry;
 use crate::instrument::bundle::{Member, address};
 use crate::instrument::{Site, SiteKind, SiteTable};
-use crate::isa::{Access, AccessKind, BarrierKind, Marking, Order, Scope};
+use crate::isa::{Access, AccessKind, BarrierKind, ImageAccess, ImageOp, Marking, Order, Scope};
 
 /// What a site means here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub(super) enum Role {
     Meet(bool),
     Exit,
     SharedVariable,
+    /// A texture or a surface. What it reads counts as read by the read-only path: no write of the launch goes with it.
+    Image(ImageAccess),
     /// For the engine.
     Other,
 }
@@ -43,6 +47,7 @@ impl Role {
             SiteKind::Converge(_) => Self::Meet(false),
             SiteKind::Exit => Self::Exit,
             SiteKind::SharedVariable(_) => Self::SharedVariable,
+            SiteKind::Image(access) => Self::Image(*access),
             _ => Self::Other,
         }
     }
@@ -136,6 +141,8 @@ pub(super) struct Checker {
     blocks: Blocks,
     global: Global,
     pool: Pool,
+    /// Textures and surfaces of the launch.
+    images: Images,
     /// Records of shared variables, which the engine wants in any case.
     variables: Vec<Unit>,
     /// The last ticket that was drawn.
@@ -150,6 +157,7 @@ impl Checker {
             blocks: Blocks::default(),
             global: Global::default(),
             pool: Pool::default(),
+            images: Images::default(),
             variables: Vec::new(),
             ticket: 0,
         }
@@ -161,7 +169,8 @@ impl Checker {
     }
 
     /// Begins a launch.
-    pub(super) fn begin(&mut self, geometry: Geometry) {
+    pub(super) fn begin(&mut self, geometry: Geometry, images: &Images) {
+        self.images = images.clone();
         self.geometry = geometry;
         self.blocks = Blocks::default();
         self.global.clear();
@@ -195,6 +204,10 @@ impl Checker {
                 Some(Role::Access { class, bytes, bundle }) => {
                     self.access(&record, *class, *bytes, *bundle)?;
                 }
+                Some(Role::Image(access)) => {
+                    let access = *access;
+                    self.image(&record, &access)?;
+                }
                 Some(role) => self.other(&record, *role)?,
                 None => return Err(Doubt::Damage),
             }
@@ -227,8 +240,34 @@ impl Checker {
                 self.variables.extend_from_slice(record.units());
                 Ok(())
             }
-            Role::Access { .. } | Role::Other => Err(Doubt::Instruction),
+            Role::Access { .. } | Role::Image(_) | Role::Other => Err(Doubt::Instruction),
         }
+    }
+
+    /// Texel by texel.
+    fn image(&mut self, record: &Record<'_>, access: &ImageAccess) -> Result<(), Doubt> {
+        let class = match access.op {
+            ImageOp::Fetch | ImageOp::Gather | ImageOp::Load => Class::NonCoherent,
+            ImageOp::Store => Class::Write,
+            ImageOp::Reduce(_) => return Err(Doubt::Instruction),
+        };
+        let mask = record.mask();
+        let block = self.blocks.get(record.block(), self.geometry).ok_or(Doubt::Damage)?;
+        let warp = block.warps.get_mut(usize::from(record.warp())).ok_or(Doubt::Damage)?;
+        if mask & !warp.ready != 0 {
+            return Err(Doubt::Damage);
+        }
+        warp.touched |= mask;
+        let (interval, sub) = (warp.interval, warp.sub);
+        let now = Now { block: block.index, interval, sub, warp: record.warp(), class, global: true };
+        for (rank, lane) in record.lanes().enumerate() {
+            let image = self.images.find(access, record.a(rank)).map_err(|_| Doubt::Instruction)?;
+            let touched = image.touched(access, coordinates(record, rank)).map_err(|_| Doubt::Instruction)?;
+            for (at, bytes) in touched {
+                self.global.access(&now, at, bytes.into(), Over::One(lane as u8), &mut self.pool)?;
+            }
+        }
+        Ok(())
     }
 
     #[inline]

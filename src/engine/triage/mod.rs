@@ -16,9 +16,10 @@
 //! | `line`, `cell` | who has touched a line, and a word |
 //!
 //! What is a doubt: strong accesses but wide relaxed atomics, atomics of part of a word, asynchronous copies, mbarriers,
-//! clusters, matrices; barriers with a thread count or another number than 0, or with part of a warp; threads that exit after accesses,
-//! where others go on to a barrier; a store whose lanes meet in a word; a launch that another one may overlap; records that
-//! were dropped or are damaged; and records of a block that come after those of a later interval.
+//! clusters, matrices; textures and surfaces that are not known, and surface reductions; barriers with a thread count or another
+//! number than 0, or with part of a warp; threads that exit after accesses, where others go on to a barrier; a store whose lanes
+//! meet in a word; a launch that another one may overlap; records that were dropped or are damaged; and records of a block that
+//! come after those of a later interval.
 
 mod block;
 mod cell;
@@ -38,7 +39,7 @@ pub use self::open::OpenTriage;
 use super::kept::Kept;
 use super::{Engine, Report};
 use crate::abi::Unit;
-use crate::backend::{self, LaunchEnd, LaunchInfo, Plan, Ring, Sink};
+use crate::backend::{self, Images, LaunchEnd, LaunchInfo, Plan, Ring, Sink};
 use crate::event::Geometry;
 use crate::instrument::SiteTable;
 
@@ -104,8 +105,8 @@ impl Worker {
         Self { checker: Checker::new(Arc::clone(roles)), kept: Kept::default() }
     }
 
-    fn begin(&mut self, geometry: Geometry) {
-        self.checker.begin(geometry);
+    fn begin(&mut self, geometry: Geometry, images: &Images) {
+        self.checker.begin(geometry, images);
         self.kept.clear();
     }
 
@@ -129,6 +130,8 @@ pub struct Triage {
     /// Where its tickets come from.
     counter: u32,
     workers: Vec<Worker>,
+    /// Textures and surfaces of the launch at hand.
+    images: Images,
     threads: usize,
     /// How much has come of the launch at hand: bytes, and how often some.
     bytes: usize,
@@ -149,6 +152,7 @@ impl Triage {
         Self {
             launches: launches.collect(),
             workers: vec![Worker::new(&roles)],
+            images: Images::default(),
             engine,
             roles,
             current: None,
@@ -196,7 +200,7 @@ impl Triage {
     fn check(&mut self, launch: Launch, rings: &[Ring<'_>], units: usize) -> bool {
         while self.workers.len() < self.threads {
             let mut worker = Worker::new(&self.roles);
-            worker.begin(launch.geometry);
+            worker.begin(launch.geometry, &self.images);
             self.workers.push(worker);
         }
         let (first, count) = (self.number, self.workers.len());
@@ -240,7 +244,9 @@ impl Sink for Triage {
         (self.bytes, self.number, self.counter) = (0, 0, info.counter);
         self.current = self.launches.get(info.index as usize).copied().flatten();
         if let Some(launch) = self.current {
-            self.workers.iter_mut().for_each(|worker| worker.begin(launch.geometry));
+            self.images = info.images.clone();
+            let images = &self.images;
+            self.workers.iter_mut().for_each(|worker| worker.begin(launch.geometry, images));
         }
     }
 

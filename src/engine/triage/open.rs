@@ -129,6 +129,11 @@ impl OpenTriage {
         self.engine.unknown_maps()
     }
 
+    /// See `Engine::unresolved`.
+    pub fn unresolved(&mut self) -> Vec<String> {
+        self.engine.unresolved()
+    }
+
     /// Launches that were clean, so far.
     pub fn clean(&self) -> u64 {
         self.clean
@@ -185,7 +190,7 @@ impl Sink for OpenTriage {
         (self.number, self.bytes) = (0, 0);
         match self.next.take() {
             Some(launch) => {
-                self.worker.begin(launch.geometry);
+                self.worker.begin(launch.geometry, &info.images);
                 self.current = Some((launch, info.clone()));
             }
             None => {

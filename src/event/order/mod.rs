@@ -86,7 +86,9 @@ impl Role {
             SiteKind::Product(_) => Self::Product,
             SiteKind::Fill(fill) => Self::Fill(*fill),
             SiteKind::Tile(tile) if tile.store => Self::TileStore(*tile),
-            SiteKind::Group(_) | SiteKind::ProxyFence(_) | SiteKind::Tile(_) => Self::Own,
+            SiteKind::Group(_) | SiteKind::ProxyFence(_) | SiteKind::Tile(_) | SiteKind::Image(_) => {
+                Self::Own
+            }
             SiteKind::SharedVariable(_) => Self::SharedVariable,
         }
     }

@@ -142,7 +142,7 @@ pub enum Gap {
     Opaque,
     /// The order of synchronisation could not be replayed.
     Degraded,
-    /// An instruction was not checked.
+    /// What an instruction touches is not known.
     Instruction,
 }
 

@@ -203,6 +203,9 @@ impl<L: Lines> Observer<L> {
             let detail = format!("`{}` in `{kernel}`: {UNKNOWN_MAP}", site.opcode);
             self.found_wanting(Gap::Instruction, detail);
         }
+        for detail in self.engine.unresolved() {
+            self.found_wanting(Gap::Instruction, detail);
+        }
         self.shortcomings = (degraded, lost);
         self.flush();
     }

@@ -3,6 +3,7 @@
 use rustc_hash::FxHashMap;
 
 use super::check::{self, Sized, describe, show};
+use super::image::Described;
 use super::infer::{self, Guess};
 use super::spec::{self, Init, Spec, SpecError, SpecKind};
 use super::tensor;
@@ -22,16 +23,19 @@ const MAX_BUFFER: u64 = 1 << 34;
 pub(super) fn bind(
     source: &SourceFile,
     module: &Module<'_>,
-    selected: Selected,
+    mut selected: Selected,
+    images: &Described,
     notes: Vec<Diagnostic>,
 ) -> Result<Resolved, Vec<Diagnostic>> {
     let mut binder = Binder {
         plan: Plan::default(),
         names: FxHashMap::default(),
+        images: FxHashMap::default(),
         aliases: Vec::new(),
         errors: Vec::new(),
         notes,
     };
+    selected.others.extend(images.specs());
     let drafts = &selected.kept;
     let entries: Vec<_> = drafts
         .iter()
@@ -47,6 +51,7 @@ pub(super) fn bind(
         drafts.iter().map(|draft| draft.args.as_ref().map(|args| binder.parse(&args.value))).collect();
     let others = binder.parse(&selected.others);
     binder.buffers(&entries, &specs, &others);
+    binder.make_images(images);
     let several = drafts.len() > 1;
     for (index, draft) in drafts.iter().enumerate() {
         let (Some(entry), specs) = (entries[index], &specs[index]) else { continue };
@@ -71,12 +76,14 @@ pub(super) fn bind(
 /// An argument's text with its meaning; `None` when it could not be read.
 type Parsed<'d> = (&'d SpecText, Option<Spec>);
 
-struct Binder {
-    plan: Plan,
+pub(super) struct Binder {
+    pub(super) plan: Plan,
     /// Buffers by name, aliases included.
-    names: FxHashMap<String, usize>,
+    pub(super) names: FxHashMap<String, usize>,
+    /// Textures and surfaces by name.
+    pub(super) images: FxHashMap<String, usize>,
     aliases: Vec<(String, usize)>,
-    errors: Vec<Diagnostic>,
+    pub(super) errors: Vec<Diagnostic>,
     notes: Vec<Diagnostic>,
 }
 
@@ -361,6 +368,9 @@ impl Binder {
             }
             SpecKind::Buffer { ty, count, init, .. } if by_value(Some(param), *ty, *count) => {
                 contents(text, *ty, *count, init).map(Arg::Value)
+            }
+            SpecKind::Again if size == 8 && self.images.contains_key(name) => {
+                Ok(Arg::Image(self.images.get(name).copied().unwrap_or(0)))
             }
             SpecKind::Buffer { .. } | SpecKind::Again => {
                 let Some(buffer) = self.names.get(name) else {

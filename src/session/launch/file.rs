@@ -7,12 +7,13 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
 use toml::Spanned;
 
+use super::image::{ArrayEntry, Described, SurfaceEntry, TextureEntry};
 use super::{Draft, Located, SpecText};
 use crate::diag::Diagnostic;
 use crate::diag::nearest;
 use crate::span::{SourceFile, Span};
 
-const TOP_KEYS: [&str; 2] = ["launch", "expect"];
+const TOP_KEYS: [&str; 5] = ["launch", "array", "texture", "surface", "expect"];
 const KEYS: [&str; 9] = ["kernel", "grid", "block", "shared", "stream", "after", "cluster", "device", "args"];
 
 #[derive(Deserialize)]
@@ -20,6 +21,12 @@ const KEYS: [&str; 9] = ["kernel", "grid", "block", "shared", "stream", "after",
 struct File {
     #[serde(default)]
     launch: Vec<Spanned<Entry>>,
+    #[serde(default)]
+    array: Vec<ArrayEntry>,
+    #[serde(default)]
+    texture: Vec<TextureEntry>,
+    #[serde(default)]
+    surface: Vec<SurfaceEntry>,
     /// Read by tests only.
     #[serde(default, rename = "expect")]
     _expect: Option<IgnoredAny>,
@@ -91,9 +98,14 @@ fn too_large<E: Error>(value: impl fmt::Display) -> E {
 }
 
 /// Reads a description. `folder` is what `file:` paths are relative to.
-pub(super) fn read(file: &SourceFile, toml: &str, folder: &Path) -> Result<Vec<Draft>, Diagnostic> {
+pub(super) fn read(
+    file: &SourceFile,
+    toml: &str,
+    folder: &Path,
+) -> Result<(Vec<Draft>, Described), Diagnostic> {
     let parsed: File = toml::from_str(toml).map_err(|error| diagnose(file, &error))?;
-    Ok(parsed.launch.into_iter().map(|entry| draft(file, entry, folder)).collect())
+    let images = Described::new(file, folder, parsed.array, parsed.texture, parsed.surface);
+    Ok((parsed.launch.into_iter().map(|entry| draft(file, entry, folder)).collect(), images))
 }
 
 fn diagnose(file: &SourceFile, error: &toml::de::Error) -> Diagnostic {
@@ -105,6 +117,7 @@ fn diagnose(file: &SourceFile, error: &toml::de::Error) -> Diagnostic {
     let unknown = message.strip_prefix("unknown field `").and_then(|rest| rest.split('`').next());
     let help = match unknown.map(|key| (key, nearest(key, TOP_KEYS.into_iter().chain(KEYS)))) {
         Some((_, Some(near))) => format!("did you mean `{near}`?"),
+        Some(_) if !message.contains("`kernel`") => "leave it out".into(),
         Some((_, None)) => format!("`[[launch]]` has the keys {}", KEYS.join(", ")),
         None => "a launch reads like `grid = [4,1,1]`, `block = 128`, `args = [\"a:i32[512]=iota\"]`".into(),
     };
@@ -145,7 +158,7 @@ fn draft(file: &SourceFile, entry: Spanned<Entry>, folder: &Path) -> Draft {
     }
 }
 
-fn spec_text(file: &SourceFile, arg: Spanned<String>, folder: &Path) -> SpecText {
+pub(super) fn spec_text(file: &SourceFile, arg: Spanned<String>, folder: &Path) -> SpecText {
     let span = arg.span();
     let (span, text) = (Span::new(span.start, span.end), arg.into_inner());
     // Positions within the argument are known when the string has no escapes.

@@ -6,6 +6,7 @@
 mod bind;
 mod check;
 mod file;
+mod image;
 mod infer;
 pub mod spec;
 pub mod tensor;
@@ -120,16 +121,19 @@ pub fn resolve(
         return Err(vec![error]);
     }
     let mut notes = Vec::new();
-    let described = described(source, request).map_err(|error| vec![error])?;
+    let (described, images) = described(source, request).map_err(|error| vec![error])?;
     let mut drafts = select(described, module, request, &mut notes).map_err(|error| vec![error])?;
     for draft in &mut drafts.kept {
         override_by_flags(draft, request);
     }
-    bind::bind(source, module, drafts, notes)
+    bind::bind(source, module, drafts, &images, notes)
 }
 
 /// The description and all of its launches; `None` when there is none.
-fn described(source: &SourceFile, request: &LaunchRequest) -> Result<Option<Vec<Draft>>, Diagnostic> {
+fn described(
+    source: &SourceFile,
+    request: &LaunchRequest,
+) -> Result<(Option<Vec<Draft>>, image::Described), Diagnostic> {
     let path = request.file.clone().or_else(|| file::beside(source.path()));
     if let Some(path) = path {
         let description = SourceFile::read(&path).map_err(|error| {
@@ -137,17 +141,17 @@ fn described(source: &SourceFile, request: &LaunchRequest) -> Result<Option<Vec<
                 .help("`--launch` takes the path of a launch description in TOML")
         })?;
         let folder = path.parent().unwrap_or(Path::new(""));
-        let drafts = file::read(&description, description.text(), folder)?;
+        let (drafts, images) = file::read(&description, description.text(), folder)?;
         if drafts.is_empty() && request.file.is_some() {
             let message = format!("`{}` describes no launch", path.display());
             return Err(Diagnostic::error(message).help("add a `[[launch]]` table"));
         }
-        return Ok((!drafts.is_empty()).then_some(drafts));
+        return Ok(((!drafts.is_empty()).then_some(drafts), images));
     }
-    let Some(toml) = file::header(source.text()) else { return Ok(None) };
+    let Some(toml) = file::header(source.text()) else { return Ok((None, image::Described::default())) };
     let folder = source.path().parent().unwrap_or(Path::new(""));
-    let drafts = file::read(source, &toml, folder)?;
-    Ok((!drafts.is_empty()).then_some(drafts))
+    let (drafts, images) = file::read(source, &toml, folder)?;
+    Ok(((!drafts.is_empty()).then_some(drafts), images))
 }
 
 /// Launches to make, and the arguments of those left out, which may define buffers.

@@ -291,3 +291,75 @@ fn dynamic_shared_memory_is_assumed_only_without_a_description() {
     assert_eq!(shared(None), 16 << 10);
     assert_eq!(shared(Some("[[launch]]\ngrid = 1\n")), 0);
 }
+
+const IMAGES: &str = r#"
+[[array]]
+name = "image"
+contents = "pixels:f32[128]=iota"
+type = "f32"
+size = [16, 8]
+
+[[texture]]
+name = "smooth"
+of = "@image"
+filter = "linear"
+address = ["wrap", "clamp"]
+coordinates = "normalized"
+
+[[texture]]
+name = "rows"
+of = "@a"
+type = "u8"
+channels = 4
+size = [8, 2]
+pitch = 32
+
+[[surface]]
+name = "canvas"
+of = "@image"
+
+[[launch]]
+kernel = "scale"
+grid = 1
+block = 32
+args = ["a:f32[64]=iota", "n:i32=4", "f:f32=1", "@smooth"]
+"#;
+
+#[test]
+fn arrays_textures_and_surfaces_are_described() {
+    use crate::backend::PlanStorage;
+    use crate::backend::image::{Channel, Edge};
+    let plan = with_toml(IMAGES).unwrap().plan;
+    assert_eq!(plan.launches[0].args[3], Arg::Image(0));
+    let [array] = &plan.arrays[..] else { panic!("{plan:?}") };
+    assert_eq!((array.shape.extent, array.shape.layered), ([16, 8, 0], false));
+    assert_eq!(plan.buffers[array.contents].name, "pixels");
+    let [smooth, rows, canvas] = &plan.images[..] else { panic!("{plan:?}") };
+    assert!(smooth.sampling.linear && smooth.sampling.normalized && canvas.surface);
+    assert_eq!(smooth.sampling.edges[..2], [Edge::Wrap, Edge::Clamp]);
+    assert_eq!((rows.texel.channel, rows.texel.channels), (Channel::U8, 4));
+    assert!(matches!(rows.storage, PlanStorage::Rows { extent: [8, 2], pitch: 32, .. }));
+}
+
+#[test]
+fn what_is_wrong_with_images_is_said() {
+    for (from, to, said) in [
+        ("f32[128]", "f32[100]", "the array `image` has 512 bytes, but its contents have 400"),
+        ("size = [16, 8]", "size = [16, 8, 2, 1]", "this is no size of an image"),
+        ("channels = 4", "channels = 3", "a texel of 3 channels"),
+        ("type = \"u8\"", "type = \"f64\"", "`f64` is no type of a texel"),
+        ("pitch = 32", "pitch = 40", "40 bytes from row to row, where a row has 32"),
+        ("size = [8, 2]", "size = [8, 20]", "the buffer has 256 bytes, but 20 rows need 640"),
+        ("\"wrap\"", "\"warp\"", "`warp` is not known here"),
+        ("coordinates = \"normalized\"", "", "`wrap` and `mirror` need normalized coordinates"),
+        ("pitch = 32", "pitch = 32\nfilter = \"linear\"", "integers cannot be filtered"),
+        ("name = \"rows\"", "name = \"smooth\"", "`smooth` is defined twice"),
+        ("name = \"canvas\"\nof = \"@image\"", "name = \"canvas\"\nof = \"@a\"", "a surface needs an array"),
+        ("of = \"@a\"", "of = \"@b\"", "there is no buffer or array `b`"),
+        ("filter = \"linear\"", "fitler = \"linear\"", "unknown field `fitler`"),
+    ] {
+        assert!(IMAGES.contains(from), "{from}");
+        let error = headline(with_toml(&IMAGES.replacen(from, to, 1)));
+        assert!(error.contains(said), "{to}: {error}");
+    }
+}

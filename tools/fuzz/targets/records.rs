@@ -60,7 +60,7 @@ fuzz_target!(|data: &[u8]| {
         after: Vec::new(),
         args: Vec::new(),
     };
-    let plan = Plan { buffers: Vec::new(), launches: vec![launch] };
+    let plan = Plan { launches: vec![launch], ..Plan::default() };
     let mut engine = Engine::new(sites, &plan);
     engine.begin(&LaunchInfo { index: 0, ..LaunchInfo::default() });
     for batch in units.chunks(64) {

@@ -60,6 +60,7 @@ PROGRAMS = {
     "order": nvcc("order.cu", flags=("-std=c++17",)),
     "graphs": nvcc("graphs.cu", flags=("-arch=sm_90",)),
     "graphs-per-thread": nvcc("graphs.cu", flags=("-arch=sm_90", "-default-stream", "per-thread")),
+    "textures": nvcc("textures.cu", flags=("-arch=sm_90",)),
     "ends": nvcc("ends.cu"),
     "to-host": nvcc("to_host.cu"),
     "devices": dataclasses.replace(nvcc("devices.cu"), devices=2),
@@ -68,6 +69,7 @@ PROGRAMS = {
     "driver-devices": Program(("devices.c",), compiler="cc", devices=2),
     "driver-graphs": Program(("graphs.c",), compiler="cc"),
     "driver-tensors": Program(("tensors.c",), compiler="cc"),
+    "driver-textures": Program(("textures.c",), compiler="cc"),
     "overhead": Program(("overhead.c",), compiler="cc"),
     "rust": Program(compiler="given"),
     "triton": Program(("triton_program.py",), compiler="python", module="triton"),
@@ -197,6 +199,21 @@ def host():
         yield clean("to-host", scenario)
 
 
+def textures():
+    """Textures and surfaces of the runtime and of the driver."""
+    for scenario in ("memory", "rows", "array", "drawn"):
+        yield clean("textures", scenario)
+    yield race("textures", "memory-race", "R009")
+    yield race("textures", "drawn-race", "R003")
+    yield race("textures", "shifted-race", "R001")
+    yield race("textures", "copied-race", "R006")
+    racy = {"linear-race": "R009", "copy-race": "R006", "streams-race": "R006"}
+    for scenario in ("linear", "array", "copy", *racy):
+        rules = (racy[scenario],) if scenario in racy else ()
+        verdict = "race" if rules else "clean"
+        yield Case(f"driver-textures/{scenario}", "driver-textures", (scenario, "{kernels}"), verdict, rules)
+
+
 def ends():
     """How programs end. Findings that were made before are reported."""
     yield Case("ends/nothing", "ends", ("nothing",), verdict="inconclusive", reasons=("no-launch",))
@@ -273,6 +290,6 @@ def frameworks():
 
 
 def every():
-    for family in (inside, variants, between, graphs, devices, host, ends, driver, frameworks):
+    for family in (inside, variants, between, graphs, textures, devices, host, ends, driver, frameworks):
         for case in family():
             yield family.__name__, case

@@ -87,7 +87,7 @@ pub fn compile(program: &Program, placing: Placing, rounds: Rounds) -> Result<Co
         unwritten: false,
         owner: Owner::Device,
     };
-    let plan = Plan { buffers: vec![buffer], launches: vec![launch] };
+    let plan = Plan { buffers: vec![buffer], launches: vec![launch], ..Plan::default() };
     Ok(Compiled { text, plan, lines, locations: program.locations.len(), registers })
 }
 

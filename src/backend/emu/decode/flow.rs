@@ -6,9 +6,9 @@ use crate::backend::emu::image::{Flow, Uses};
 use crate::ptx::ast::Operand;
 
 /// Opcodes whose first operand is no register that they write.
-const WRITES_NOTHING: [&str; 14] = [
+const WRITES_NOTHING: [&str; 16] = [
     "bar", "barrier", "bra", "brx", "call", "cp", "discard", "fence", "membar", "prefetch", "red", "ret",
-    "st", "stmatrix",
+    "st", "stmatrix", "sured", "sust",
 ];
 
 /// Opcodes after which the bits that were never written may be gone, or that give another lane's value.

@@ -408,7 +408,8 @@ fn is_visible(code: &Code) -> bool {
         | Code::Tensor(_)
         | Code::Mbarrier(_)
         | Code::Fill(_)
-        | Code::Matrix(_) => true,
+        | Code::Matrix(_)
+        | Code::Image(_) => true,
         _ => false,
     }
 }

@@ -7,7 +7,7 @@ use super::scope::{Entity, Scopes};
 use crate::ptx::ast::{Instruction, Operand};
 
 /// Opcodes whose first operand is no destination.
-const NO_DESTINATION: [&str; 15] = [
+const NO_DESTINATION: [&str; 17] = [
     "bar",
     "barrier",
     "bra",
@@ -21,6 +21,8 @@ const NO_DESTINATION: [&str; 15] = [
     "red",
     "st",
     "stackrestore",
+    "sured",
+    "sust",
     "setmaxnreg",
     "mbarrier",
 ];

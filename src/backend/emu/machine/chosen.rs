@@ -95,6 +95,7 @@ fn is_visible(code: &Code) -> bool {
         | Code::Group(_)
         | Code::Mbarrier(_)
         | Code::Fill(_)
+        | Code::Image(_)
         | Code::Matrix(_)
         | Code::Converge(_)
         | Code::Call(_) => true,
@@ -108,6 +109,7 @@ fn is_visible(code: &Code) -> bool {
         | Code::Trap
         | Code::Yield
         | Code::Stack(_)
+        | Code::Query(_)
         | Code::Poison(_) => false,
     }
 }

@@ -14,6 +14,7 @@ mod common;
 mod converge;
 mod copies;
 mod fill;
+mod image;
 mod issue;
 mod matrix;
 mod mbarrier;
@@ -38,7 +39,7 @@ use super::special::{LaunchEnv, Position};
 use super::weak::Weak;
 use crate::abi::{LANES, TAG_SHARED, lanes};
 use crate::backend::plan::Launch;
-use crate::backend::{Fault, FaultKind, Notice, Stop, WarpPosition};
+use crate::backend::{Fault, FaultKind, Images, Notice, Stop, WarpPosition};
 use crate::isa::BarrierKind;
 use crate::span::Span;
 use barrier::BarrierState;
@@ -118,6 +119,7 @@ struct Core<'m> {
     /// What reads may see, where memory is weak.
     weak: Option<Weak>,
     schedule: Option<&'m mut dyn Schedule>,
+    images: Images,
 }
 
 /// One launch.
@@ -144,11 +146,13 @@ pub(super) struct Setup<'m> {
     pub(super) ring: Option<Ring>,
     pub(super) weak: Option<Weak>,
     pub(super) schedule: Option<&'m mut dyn Schedule>,
+    pub(super) images: Images,
 }
 
 impl<'m> Machine<'m> {
     pub(super) fn new(setup: Setup<'m>, memory: &'m mut Memory, recorder: Recorder<'m>) -> Self {
-        let Setup { image, launch, index, params, seed, deadline, timeout, ring, weak, schedule } = setup;
+        let Setup { image, launch, index, params, seed, deadline, timeout, ring, weak, schedule, images } =
+            setup;
         let total = (image.dynamic_base + u64::from(launch.shared)).max(image.shared_bytes);
         let env = LaunchEnv {
             grid: launch.grid,
@@ -200,6 +204,7 @@ impl<'m> Machine<'m> {
             deadline,
             weak,
             schedule,
+            images,
         };
         Self {
             core,

@@ -228,6 +228,16 @@ impl Core<'_> {
                 }
                 return Ok(if tried == Tried::Done { After::Next } else { After::Yield });
             }
+            Code::Image(image) => {
+                self.image(block, warp, group, image, mask, op.site)?;
+                block.warps[warp].groups[group].pc += 1;
+                return Ok(After::Next);
+            }
+            Code::Query(query) => {
+                self.query(block, warp, group, query, mask)?;
+                block.warps[warp].groups[group].pc += 1;
+                return Ok(After::Next);
+            }
             Code::Fill(fill) => {
                 self.fill(block, warp, group, fill, mask, op.site)?;
                 self.changed = self.clock;

@@ -15,6 +15,7 @@ mod exact;
 mod float;
 mod fragment;
 mod half;
+mod image;
 mod integer;
 mod logic;
 mod matrix;
@@ -31,6 +32,8 @@ use super::decode::{Bad, Cx};
 use super::image::Code;
 use super::regs::{Dst, Regs, Src, Word};
 use super::types::Ty;
+
+pub(super) use half::to_f32 as half_to_float;
 
 type Decode = fn(&Cx<'_, '_>) -> Result<Code, Bad>;
 
@@ -128,10 +131,17 @@ const TABLE: &[(&str, Decode)] = &[
     ("stmatrix", matrix::stmatrix),
     ("sub", numeric::sub),
     ("subc", carry::subc),
+    ("suld", image::access),
+    ("suq", image::query),
+    ("sured", image::access),
+    ("sust", image::access),
     ("szext", bits::szext),
     ("tanh", float::tanh),
     ("testp", float::testp),
+    ("tex", image::access),
+    ("tld4", image::access),
     ("trap", control::trap),
+    ("txq", image::query),
     ("vabsdiff", video::absdiff),
     ("vabsdiff2", video::absdiff2),
     ("vabsdiff4", video::absdiff4),

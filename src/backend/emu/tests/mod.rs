@@ -7,6 +7,7 @@ mod calls;
 mod clusters;
 mod divergence;
 mod floats;
+mod images;
 mod matrices;
 mod mbarriers;
 mod memory;
@@ -93,7 +94,7 @@ pub(super) fn module(text: &str) -> Run {
     };
     Run {
         text: format!("{HEADER}{text}"),
-        plan: Plan { buffers: Vec::new(), launches: vec![launch] },
+        plan: Plan { launches: vec![launch], ..Plan::default() },
         options: RunOptions { timeout: Some(Duration::from_secs(20)), ..RunOptions::default() },
     }
 }

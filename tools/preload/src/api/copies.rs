@@ -4,7 +4,7 @@ use super::{calls, get};
 use crate::code::{Answer, Code};
 use crate::process::within;
 use crate::state::{Driver, Side};
-use crate::watch::{Rows, Timing};
+use crate::watch::{Rows, Textures, Timing};
 
 /// `CUDA_MEMCPY2D`
 #[derive(Clone, Copy)]
@@ -57,21 +57,36 @@ struct End3D {
     height: usize,
 }
 
-/// Where memory of this kind is, and its address; arrays are not provided.
-fn side(kind: u32, host: u64, device: u64) -> Answer<(Side, u64)> {
+/// Memory of one side of a copy: where it is, its address, and if it is an array, bytes of a row and rows of a slice.
+type Memory = (Side, u64, Option<(usize, usize)>);
+
+/// Memory of this kind.
+fn memory(kind: u32, host: u64, device: u64, array: u64, textures: &Textures) -> Answer<Memory> {
     match kind {
-        1 => Ok((Side::Host, host)),
-        2 => Ok((Side::Device, device)),
-        4 => Ok((Side::Any, device)),
+        1 => Ok((Side::Host, host, None)),
+        2 => Ok((Side::Device, device, None)),
+        3 => {
+            let shape = textures.array(array).ok_or(Code::NOT_SUPPORTED)?;
+            // Where layers are lines, each is a slice.
+            Ok((Side::Device, shape.base, Some((shape.pitch() as usize, shape.size()[1] as usize))))
+        }
+        4 => Ok((Side::Any, device, None)),
         _ => Err(Code::NOT_SUPPORTED),
     }
 }
 
+/// The address of a byte of an array.
+fn in_array(array: u64, offset: usize, textures: &Textures) -> Answer<u64> {
+    let shape = textures.array(array).ok_or(Code::INVALID_HANDLE)?;
+    Ok(shape.base.wrapping_add(offset as u64))
+}
+
 /// The sides of a copy in two dimensions, and its rows.
-fn sides_2d(copy: &Copy2D) -> Answer<((Side, Side), Rows)> {
+fn sides_2d(copy: &Copy2D, textures: &Textures) -> Answer<((Side, Side), Rows)> {
     let resolve = |end: &End2D| {
-        let (side, base) = side(end.kind, end.host, end.device)?;
+        let (side, base, array) = memory(end.kind, end.host, end.device, end.array, textures)?;
         let pitch = if end.pitch == 0 { copy.width } else { end.pitch };
+        let pitch = array.map_or(pitch, |(pitch, _)| pitch);
         let at = end.y.checked_mul(pitch).and_then(|y| y.checked_add(end.x)).ok_or(Code::INVALID_VALUE)?;
         Ok((side, base.wrapping_add(at as u64), pitch as u64))
     };
@@ -82,11 +97,12 @@ fn sides_2d(copy: &Copy2D) -> Answer<((Side, Side), Rows)> {
 }
 
 /// The same in three dimensions, slice by slice.
-fn sides_3d(copy: &Copy3D) -> Answer<((Side, Side), Vec<Rows>)> {
+fn sides_3d(copy: &Copy3D, textures: &Textures) -> Answer<((Side, Side), Vec<Rows>)> {
     let resolve = |end: &End3D| {
-        let (side, base) = side(end.kind, end.host, end.device)?;
+        let (side, base, array) = memory(end.kind, end.host, end.device, end.array, textures)?;
         let pitch = if end.pitch == 0 { copy.width } else { end.pitch };
         let height = if end.height == 0 { copy.height } else { end.height };
+        let (pitch, height) = array.unwrap_or((pitch, height));
         let slice = pitch.checked_mul(height).ok_or(Code::INVALID_VALUE)?;
         let at = end.z.wrapping_mul(slice).wrapping_add(end.y.wrapping_mul(pitch)).wrapping_add(end.x);
         Ok((side, base.wrapping_add(at as u64), pitch as u64, slice as u64))
@@ -119,29 +135,29 @@ impl Copy3D {
     }
 
     /// Its sides, and its rows slice by slice.
-    pub(crate) fn sides(&self) -> Answer<((Side, Side), Vec<Rows>)> {
-        sides_3d(self)
+    pub(crate) fn sides(&self, textures: &Textures) -> Answer<((Side, Side), Vec<Rows>)> {
+        sides_3d(self, textures)
     }
 }
 
 /// The rows of a copy in two dimensions.
-pub(crate) fn rows_2d(copy: *const Copy2D) -> Answer<Vec<Rows>> {
-    Ok(vec![sides_2d(&get(copy)?)?.1])
+pub(crate) fn rows_2d(copy: *const Copy2D, textures: &Textures) -> Answer<Vec<Rows>> {
+    Ok(vec![sides_2d(&get(copy)?, textures)?.1])
 }
 
 /// The rows of a copy in three dimensions, slice by slice.
-pub(crate) fn rows_3d(copy: *const Copy3D) -> Answer<Vec<Rows>> {
-    Ok(sides_3d(&get(copy)?)?.1)
+pub(crate) fn rows_3d(copy: *const Copy3D, textures: &Textures) -> Answer<Vec<Rows>> {
+    Ok(sides_3d(&get(copy)?, textures)?.1)
 }
 
 fn copy_2d(driver: &mut Driver, cx: super::Cx, copy: *const Copy2D, stream: u64, timing: Timing) -> Answer {
-    let (sides, rows) = sides_2d(&get(copy)?)?;
+    let (sides, rows) = sides_2d(&get(copy)?, &driver.watch.textures)?;
     let stream = cx.stream(driver, stream)?;
     driver.copy(cx.call, sides, rows, stream, timing)
 }
 
 fn copy_3d(driver: &mut Driver, cx: super::Cx, copy: *const Copy3D, stream: u64, timing: Timing) -> Answer {
-    let (sides, slices) = sides_3d(&get(copy)?)?;
+    let (sides, slices) = sides_3d(&get(copy)?, &driver.watch.textures)?;
     let stream = cx.stream(driver, stream)?;
     slices.into_iter().try_for_each(|rows| driver.copy(cx.call, sides, rows, stream, timing))
 }
@@ -159,6 +175,48 @@ fn copy(
     within(|driver| {
         let stream = cx.stream(driver, stream)?;
         driver.copy(cx.call, sides, Rows::one(to, from, bytes), stream, timing)
+    })
+}
+
+/// One side of a copy of bytes: memory, or an array from an offset on.
+#[derive(Clone, Copy)]
+pub(crate) enum Bytes {
+    At(Side, u64),
+    Array(u64, usize),
+}
+
+impl Bytes {
+    pub(crate) fn array(handle: u64, offset: usize) -> Self {
+        Self::Array(handle, offset)
+    }
+
+    pub(crate) fn device(address: u64) -> Self {
+        Self::At(Side::Device, address)
+    }
+
+    pub(crate) fn host(address: u64) -> Self {
+        Self::At(Side::Host, address)
+    }
+
+    pub(crate) fn address(self, textures: &Textures) -> Answer<u64> {
+        Ok(self.resolve(textures)?.1)
+    }
+
+    fn resolve(self, textures: &Textures) -> Answer<(Side, u64)> {
+        match self {
+            Self::At(side, address) => Ok((side, address)),
+            Self::Array(handle, offset) => Ok((Side::Device, in_array(handle, offset, textures)?)),
+        }
+    }
+}
+
+/// Copies bytes of which some lie in arrays.
+fn of_arrays(cx: super::Cx, to: Bytes, from: Bytes, bytes: usize, stream: u64, timing: Timing) -> Answer {
+    within(|driver| {
+        let textures = &driver.watch.textures;
+        let ((to_side, to), (from_side, from)) = (to.resolve(textures)?, from.resolve(textures)?);
+        let stream = cx.stream(driver, stream)?;
+        driver.copy(cx.call, (to_side, from_side), Rows::one(to, from, bytes), stream, timing)
     })
 }
 
@@ -260,6 +318,34 @@ calls! {
 
     fn cuMemcpy3DAsync(cx; copy: *const Copy3D, stream: u64) as [cuMemcpy3DAsync_v2] per_thread [cuMemcpy3DAsync_v2_ptsz cuMemcpy3DAsync_ptsz] {
         within(|driver| copy_3d(driver, cx, copy, stream, Timing::Async))
+    }
+
+    fn cuMemcpyAtoA(cx; to: u64, to_offset: usize, from: u64, from_offset: usize, bytes: usize) as [cuMemcpyAtoA_v2] per_thread [cuMemcpyAtoA_v2_ptds] {
+        of_arrays(cx, Bytes::array(to, to_offset), Bytes::array(from, from_offset), bytes, 0, Timing::Waits)
+    }
+
+    fn cuMemcpyAtoD(cx; to: u64, from: u64, offset: usize, bytes: usize) as [cuMemcpyAtoD_v2] per_thread [cuMemcpyAtoD_v2_ptds] {
+        of_arrays(cx, Bytes::device(to), Bytes::array(from, offset), bytes, 0, Timing::Waits)
+    }
+
+    fn cuMemcpyDtoA(cx; to: u64, offset: usize, from: u64, bytes: usize) as [cuMemcpyDtoA_v2] per_thread [cuMemcpyDtoA_v2_ptds] {
+        of_arrays(cx, Bytes::array(to, offset), Bytes::device(from), bytes, 0, Timing::Waits)
+    }
+
+    fn cuMemcpyAtoH(cx; to: u64, from: u64, offset: usize, bytes: usize) as [cuMemcpyAtoH_v2] per_thread [cuMemcpyAtoH_v2_ptds] {
+        of_arrays(cx, Bytes::host(to), Bytes::array(from, offset), bytes, 0, Timing::Waits)
+    }
+
+    fn cuMemcpyHtoA(cx; to: u64, offset: usize, from: u64, bytes: usize) as [cuMemcpyHtoA_v2] per_thread [cuMemcpyHtoA_v2_ptds] {
+        of_arrays(cx, Bytes::array(to, offset), Bytes::host(from), bytes, 0, Timing::Waits)
+    }
+
+    fn cuMemcpyAtoHAsync(cx; to: u64, from: u64, offset: usize, bytes: usize, stream: u64) as [cuMemcpyAtoHAsync_v2] per_thread [cuMemcpyAtoHAsync_v2_ptsz] {
+        of_arrays(cx, Bytes::host(to), Bytes::array(from, offset), bytes, stream, Timing::Async)
+    }
+
+    fn cuMemcpyHtoAAsync(cx; to: u64, offset: usize, from: u64, bytes: usize, stream: u64) as [cuMemcpyHtoAAsync_v2] per_thread [cuMemcpyHtoAAsync_v2_ptsz] {
+        of_arrays(cx, Bytes::array(to, offset), Bytes::host(from), bytes, stream, Timing::Async)
     }
 
     fn cuMemsetD8(cx; to: u64, value: u8, count: usize) as [cuMemsetD8_v2] per_thread [cuMemsetD8_v2_ptds cuMemsetD8_ptds] {

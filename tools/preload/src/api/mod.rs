@@ -14,15 +14,17 @@ mod ready;
 mod streams;
 mod symbols;
 mod tensors;
+mod textures;
 
 use std::ffi::{CStr, c_char};
 
-pub(crate) use copies::{Copy2D, Copy3D, rows_2d, rows_3d};
+pub(crate) use copies::{Bytes, Copy2D, Copy3D, rows_2d, rows_3d};
 pub(crate) use functions::{LaunchAttribute, LaunchConfig, cluster, packed};
 pub(crate) use symbols::address;
 #[cfg(test)]
 pub(crate) use symbols::all_names;
 pub(crate) use tensors::Tiled;
+pub(crate) use textures::{Array3DDescriptor, ArrayDescriptor, Described, ResourceDesc, TextureDesc};
 
 use crate::call::Cx;
 use crate::code::{Answer, Code};

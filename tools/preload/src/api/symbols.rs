@@ -21,6 +21,7 @@ fn all() -> &'static FxHashMap<&'static str, usize> {
             super::modules::table(),
             super::ready::table(),
             super::streams::table(),
+            super::textures::table(),
         ];
         // What is provided comes after what is not, should a name be in both.
         let mut all = FxHashMap::default();
@@ -113,6 +114,7 @@ mod tests {
             super::super::modules::table(),
             super::super::ready::table(),
             super::super::streams::table(),
+            super::super::textures::table(),
         ];
         let provided: Vec<_> = provided.into_iter().flatten().map(|(name, _)| name).collect();
         assert!(missing.iter().all(|(name, _)| !provided.contains(name)));

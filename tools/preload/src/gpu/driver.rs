@@ -154,6 +154,10 @@ pub(super) fn device() -> Option<Device> {
 
 /// Whose memory lies at an address.
 pub(super) fn place(address: u64) -> Place {
+    if address >= ptxrace::backend::image::ARRAYS {
+        // An array, whose address is none of the driver's. Which device has it is not known.
+        return Place::Device(ordinal());
+    }
     let ask = |which| {
         let mut value = 0u32;
         // SAFETY: these attributes are of 32 bits.

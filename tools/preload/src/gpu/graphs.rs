@@ -103,7 +103,7 @@ impl Gpu {
             Work::Kernel(kernel) => self.launch_node(kernel, stream, branch),
             Work::Copy(copy) => {
                 let code = nodes::copy(copy, stream);
-                match copy.sides() {
+                match copy.sides(&self.watch.textures) {
                     _ if code != 0 => {}
                     Ok((_, slices)) => {
                         for rows in
@@ -114,7 +114,7 @@ impl Gpu {
                         }
                     }
                     Err(_) => {
-                        self.watch.gap(Gap::Call, "copies of arrays in graphs are not followed".into());
+                        self.watch.gap(Gap::Call, "copies of some arrays in graphs are not followed".into());
                     }
                 }
                 code

@@ -108,8 +108,10 @@ impl Gpu {
         }
         match self.rings.get_mut(&context) {
             Some(rings) if code == 0 && checked => {
+                let images = self.watch.textures.images();
                 let mut tap = self.watch.tap(true);
-                tap.begin(&LaunchInfo { index, counter: rings.number, ..LaunchInfo::default() });
+                let counter = rings.number;
+                tap.begin(&LaunchInfo { index, images, counter, ..LaunchInfo::default() });
                 let watched = watch(rings, config.stream, self.options.timeout, &mut tap);
                 end.records = watched.records;
                 tap.end(&end);

@@ -258,7 +258,7 @@ impl Driver {
             _ if !step.enabled => {}
             Work::Kernel(kernel) => self.run(kernel, stream)?,
             Work::Copy(copy) => {
-                let (sides, slices) = copy.sides()?;
+                let (sides, slices) = copy.sides(&self.watch.textures)?;
                 for rows in slices {
                     self.copy("memcpy node", sides, rows, stream, Timing::Async)?;
                 }

@@ -88,9 +88,10 @@ impl Driver {
         let checked = self.watch.wants(&launch.kernel);
         let index = self.watch.begin_launch(&launch, function.number, stream, checked);
         self.map_in();
+        let images = self.watch.textures.images();
         let mut tap = self.watch.tap(checked);
         let kernel = Arc::clone(&function.kernel);
-        let ran = self.device.launch(&kernel, &launch, index, &self.options, &mut tap);
+        let ran = self.device.launch(&kernel, &launch, index, &self.options, &images, &mut tap);
         let end = tap.into_end();
         self.map_out();
         let (stop, refused) = match ran {

@@ -12,6 +12,7 @@ mod memory;
 mod modules;
 #[cfg(test)]
 mod tests;
+mod textures;
 
 pub(crate) use capture::Captured;
 pub(crate) use copies::Side;
@@ -49,6 +50,7 @@ pub(crate) struct Driver {
     modules: FxHashMap<u64, modules::Module>,
     functions: FxHashMap<u64, Function>,
     memory: memory::Allocations,
+    textures: textures::Made,
     graphs: graphs::Graphs,
     captures: capture::Captures,
     /// A kernel faulted: nothing works any more.
@@ -72,6 +74,7 @@ impl Driver {
             modules: FxHashMap::default(),
             functions: FxHashMap::default(),
             memory: memory::Allocations::default(),
+            textures: textures::Made::default(),
             graphs: graphs::Graphs::default(),
             captures: capture::Captures::default(),
             fault: None,

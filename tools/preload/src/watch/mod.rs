@@ -7,11 +7,13 @@ mod images;
 mod launches;
 mod order;
 mod tensors;
+mod textures;
 
 pub(crate) use copies::{Place, Rows, Timing, write};
 pub(crate) use graphs::{Branches, Ended};
 pub(crate) use images::{Found, HostMemory, file, find};
 pub(crate) use order::{Caller, Stream, ThreadId};
+pub(crate) use textures::{ArrayDescription, Reading, Resource, Textures};
 
 use std::sync::Arc;
 
@@ -34,6 +36,7 @@ pub(crate) struct Watch {
     per_thread: FxHashMap<Caller, Stream>,
     events: FxHashMap<u64, order::Event>,
     graphs: graphs::Launches,
+    pub(crate) textures: Textures,
     /// How often calls that make something were called, for its name.
     counts: FxHashMap<&'static str, u32>,
     tensors: tensors::Tensors,
@@ -50,6 +53,7 @@ impl Watch {
             per_thread: FxHashMap::default(),
             events: FxHashMap::default(),
             graphs: graphs::Launches::default(),
+            textures: Textures::default(),
             counts: FxHashMap::default(),
             tensors: tensors::Tensors::default(),
         }

@@ -1,10 +1,12 @@
 //! Copies and memsets.
 
+use ptxrace::session::exec::log::Gap;
+
 use super::{Cx, hooks, in_order, skipped};
-use crate::api::{Copy2D, Copy3D, rows_2d, rows_3d};
+use crate::api::{Bytes, Copy2D, Copy3D, rows_2d, rows_3d};
 use crate::code::Answer;
 use crate::gpu::driver;
-use crate::watch::{Rows, Timing};
+use crate::watch::{Rows, Textures, Timing};
 
 fn copy(cx: Cx, code: u32, rows: Rows, stream: u64, timing: Timing) -> u32 {
     in_order(code, cx, stream, |gpu, stream| {
@@ -16,12 +18,30 @@ fn copy(cx: Cx, code: u32, rows: Rows, stream: u64, timing: Timing) -> u32 {
     })
 }
 
-/// Copies of rows, slice by slice. Those of arrays are not followed.
-fn rows(cx: Cx, code: u32, slices: Answer<Vec<Rows>>, stream: u64, timing: Timing) -> u32 {
-    match slices {
-        Ok(slices) => slices.into_iter().fold(code, |code, slice| copy(cx, code, slice, stream, timing)),
-        Err(_) => skipped(code, cx),
-    }
+/// Copies of rows, slice by slice. Those of arrays that are not known are not followed.
+fn rows(
+    cx: Cx,
+    code: u32,
+    slices: impl FnOnce(&Textures) -> Answer<Vec<Rows>>,
+    stream: u64,
+    timing: Timing,
+) -> u32 {
+    in_order(code, cx, stream, |gpu, stream| match slices(&gpu.watch.textures) {
+        Ok(slices) => {
+            for rows in slices.into_iter().map(Rows::joined).filter(|rows| !rows.is_empty()) {
+                let places = (driver::place(rows.to), driver::place(rows.from));
+                gpu.watch.copied(cx.call, places, rows, stream, timing);
+            }
+        }
+        Err(_) => gpu.watch.gap(Gap::Call, format!("`{}` is not followed", cx.call)),
+    })
+}
+
+/// Bytes between an array and other memory, or another array.
+fn of_array(cx: Cx, code: u32, (to, from): (Bytes, Bytes), bytes: usize, stream: u64, timing: Timing) -> u32 {
+    let one =
+        |textures: &Textures| Ok(vec![Rows::one(to.address(textures)?, from.address(textures)?, bytes)]);
+    rows(cx, code, one, stream, timing)
 }
 
 /// Where elements of so many bytes are set: how many in a row, how many rows, and bytes from one row to the next.
@@ -93,19 +113,48 @@ hooks! {
     }
 
     fn cuMemcpy2D(cx, real; copy: *const Copy2D) as [cuMemcpy2D_v2 cuMemcpy2DUnaligned cuMemcpy2DUnaligned_v2] per_thread [cuMemcpy2D_v2_ptds cuMemcpy2D_ptds cuMemcpy2DUnaligned_v2_ptds cuMemcpy2DUnaligned_ptds] {
-        rows(cx, real(copy), rows_2d(copy), 0, Timing::Waits)
+        rows(cx, real(copy), |textures| rows_2d(copy, textures), 0, Timing::Waits)
     }
 
     fn cuMemcpy2DAsync(cx, real; copy: *const Copy2D, stream: u64) as [cuMemcpy2DAsync_v2] per_thread [cuMemcpy2DAsync_v2_ptsz cuMemcpy2DAsync_ptsz] {
-        rows(cx, real(copy, stream), rows_2d(copy), stream, Timing::Async)
+        rows(cx, real(copy, stream), |textures| rows_2d(copy, textures), stream, Timing::Async)
     }
 
     fn cuMemcpy3D(cx, real; copy: *const Copy3D) as [cuMemcpy3D_v2] per_thread [cuMemcpy3D_v2_ptds cuMemcpy3D_ptds] {
-        rows(cx, real(copy), rows_3d(copy), 0, Timing::Waits)
+        rows(cx, real(copy), |textures| rows_3d(copy, textures), 0, Timing::Waits)
     }
 
     fn cuMemcpy3DAsync(cx, real; copy: *const Copy3D, stream: u64) as [cuMemcpy3DAsync_v2] per_thread [cuMemcpy3DAsync_v2_ptsz cuMemcpy3DAsync_ptsz] {
-        rows(cx, real(copy, stream), rows_3d(copy), stream, Timing::Async)
+        rows(cx, real(copy, stream), |textures| rows_3d(copy, textures), stream, Timing::Async)
+    }
+
+    fn cuMemcpyAtoA(cx, real; to: u64, to_offset: usize, from: u64, from_offset: usize, bytes: usize) as [cuMemcpyAtoA_v2] per_thread [cuMemcpyAtoA_v2_ptds] {
+        let ends = (Bytes::array(to, to_offset), Bytes::array(from, from_offset));
+        of_array(cx, real(to, to_offset, from, from_offset, bytes), ends, bytes, 0, Timing::Waits)
+    }
+
+    fn cuMemcpyAtoD(cx, real; to: u64, from: u64, offset: usize, bytes: usize) as [cuMemcpyAtoD_v2] per_thread [cuMemcpyAtoD_v2_ptds] {
+        of_array(cx, real(to, from, offset, bytes), (Bytes::device(to), Bytes::array(from, offset)), bytes, 0, Timing::Waits)
+    }
+
+    fn cuMemcpyDtoA(cx, real; to: u64, offset: usize, from: u64, bytes: usize) as [cuMemcpyDtoA_v2] per_thread [cuMemcpyDtoA_v2_ptds] {
+        of_array(cx, real(to, offset, from, bytes), (Bytes::array(to, offset), Bytes::device(from)), bytes, 0, Timing::Waits)
+    }
+
+    fn cuMemcpyAtoH(cx, real; to: u64, from: u64, offset: usize, bytes: usize) as [cuMemcpyAtoH_v2] per_thread [cuMemcpyAtoH_v2_ptds] {
+        of_array(cx, real(to, from, offset, bytes), (Bytes::host(to), Bytes::array(from, offset)), bytes, 0, Timing::Waits)
+    }
+
+    fn cuMemcpyHtoA(cx, real; to: u64, offset: usize, from: u64, bytes: usize) as [cuMemcpyHtoA_v2] per_thread [cuMemcpyHtoA_v2_ptds] {
+        of_array(cx, real(to, offset, from, bytes), (Bytes::array(to, offset), Bytes::host(from)), bytes, 0, Timing::Waits)
+    }
+
+    fn cuMemcpyAtoHAsync(cx, real; to: u64, from: u64, offset: usize, bytes: usize, stream: u64) as [cuMemcpyAtoHAsync_v2] per_thread [cuMemcpyAtoHAsync_v2_ptsz] {
+        of_array(cx, real(to, from, offset, bytes, stream), (Bytes::host(to), Bytes::array(from, offset)), bytes, stream, Timing::Async)
+    }
+
+    fn cuMemcpyHtoAAsync(cx, real; to: u64, offset: usize, from: u64, bytes: usize, stream: u64) as [cuMemcpyHtoAAsync_v2] per_thread [cuMemcpyHtoAAsync_v2_ptsz] {
+        of_array(cx, real(to, offset, from, bytes, stream), (Bytes::array(to, offset), Bytes::host(from)), bytes, stream, Timing::Async)
     }
 
     fn cuMemsetD8(cx, real; to: u64, value: u8, count: usize) as [cuMemsetD8_v2] per_thread [cuMemsetD8_v2_ptds cuMemsetD8_ptds] {

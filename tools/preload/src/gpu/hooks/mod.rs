@@ -13,6 +13,7 @@ mod others;
 mod streams;
 mod symbols;
 mod tensors;
+mod textures;
 
 pub(super) use streams::call_later;
 pub(super) use symbols::find;

@@ -23,6 +23,7 @@ fn all() -> &'static FxHashMap<&'static str, usize> {
             super::others::table(),
             super::streams::table(),
             super::tensors::table(),
+            super::textures::table(),
             table(),
         ];
         tables.into_iter().flatten().collect()
@@ -41,7 +42,8 @@ pub(crate) fn hooked_names() -> impl Iterator<Item = &'static str> {
 }
 
 /// What makes memory, and which call of the runtime it then does, after which reports name the memory.
-const RUNTIME: [(&str, &str); 8] = [
+const RUNTIME: [(&str, &str); 9] = [
+    ("cuArray3DCreate", "cudaMallocArray"),
     ("cuMemAlloc", "cudaMalloc"),
     ("cuMemAllocPitch", "cudaMallocPitch"),
     ("cuMemAllocManaged", "cudaMallocManaged"),
