@@ -361,13 +361,13 @@ fn sources_are_found_where_they_are_now() {
     assert!(out.contains("--source-path DIR") && !out.contains("tile[tid] = in[gid]"), "{out}");
     let merged = ["merge", "a.json", "--source-path", "src"];
     let (_, out, _) = folder.ptxrace(&merged);
-    assert!(out.contains("src/kernels/reduce.cu:10:5") && out.contains("tile[tid] = in[gid]"), "{out}");
+    assert!(out.contains("src/kernels/reduce.cu:12:9") && out.contains("tile[tid] = in[gid]"), "{out}");
 
     for flag in
         [["--source-path", "src"], ["--source-map", "/ci/build=src"], ["--source-path", "src/kernels"]]
     {
         let (code, out, _) = folder.ptxrace(&[&run[..], &flag].concat());
-        assert!(code == 1 && out.contains("--> src/kernels/reduce.cu:10:5"), "{flag:?}\n{out}");
+        assert!(code == 1 && out.contains("--> src/kernels/reduce.cu:12:9"), "{flag:?}\n{out}");
         assert!(out.contains("tile[tid] = in[gid]") && !out.contains("not found"), "{flag:?}\n{out}");
     }
     let err = folder.refused(&["run", "a.ptx", "--source-map", "src"]);

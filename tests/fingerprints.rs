@@ -9,7 +9,7 @@ use std::sync::Arc;
 use common::{Capture, Recorded, judge, name, programs, root};
 use libtest_mimic::{Arguments, Failed, Trial};
 use ptxrace::backend::emu::Emulator;
-use ptxrace::backend::{Arg, Backend, Buffer, ElementType, Owner, Plan, Program, RunOptions};
+use ptxrace::backend::{Arg, Backend, Buffer, ElementType, Owner, Plan, PlanStorage, Program, RunOptions};
 use ptxrace::explain::{Context, Memory, Sources, explain};
 use ptxrace::finding::Rule;
 use ptxrace::instrument::{SiteId, SiteTable};
@@ -82,10 +82,16 @@ fn elsewhere(plan: &mut Plan) {
     };
     let own = std::mem::take(&mut plan.buffers);
     plan.buffers = own.into_iter().enumerate().flat_map(|(n, buffer)| [another(n), buffer]).collect();
-    for arg in plan.launches.iter_mut().flat_map(|launch| &mut launch.args) {
-        if let Arg::Buffer(index) = arg {
-            *index = 2 * (count - 1 - *index) + 1;
-        }
+    let of_args = plan.launches.iter_mut().flat_map(|launch| &mut launch.args).filter_map(|arg| match arg {
+        Arg::Buffer(index) | Arg::Tensor(index, _) => Some(index),
+        Arg::Value(_) | Arg::Image(_) => None,
+    });
+    let of_images = plan.images.iter_mut().filter_map(|image| match &mut image.storage {
+        PlanStorage::Buffer(index) | PlanStorage::Rows { buffer: index, .. } => Some(index),
+        PlanStorage::Array(_) => None,
+    });
+    for index in of_args.chain(of_images).chain(plan.arrays.iter_mut().map(|array| &mut array.contents)) {
+        *index = 2 * (count - 1 - *index) + 1;
     }
 }
 

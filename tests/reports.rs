@@ -419,7 +419,7 @@ fn what_is_no_report_is_refused() {
         (whole.replace("\"verdict\": \"race\"", "\"verdict\": \"clean\""), "what it holds makes it `race`"),
         (whole.replace("\"R001\"", "\"R099\""), "no rule `R099`"),
         (whole.replace("\"emu\"", "\"abacus\""), "no backend `abacus`"),
-        (whole.replace("\"0x200\"", "\"nowhere\""), "`nowhere` is no address"),
+        (whole.replace("\"0x280\"", "\"nowhere\""), "`nowhere` is no address"),
         (whole.replace("\"to\": 1", "\"to\": 2"), "a timeline has no event 2"),
         (whole.replace("\"row\": 1", "\"row\": 9"), "a timeline has no row 9"),
         (whole.replace("\"first_element\": 128", "\"first_element\": 200"), "out of its range"),

@@ -158,8 +158,8 @@ impl OpenTriage {
         for past in std::mem::take(&mut self.past) {
             self.engine.begin(&past.info);
             self.engine.records(&past.units);
-            self.engine.end(&past.end);
-            // They were told of when it ended.
+            // Its notices, as its shared variables, were told of when it ended.
+            self.engine.end(&LaunchEnd { notices: Vec::new(), ..past.end });
             let _ = self.engine.shared_variables();
         }
     }
