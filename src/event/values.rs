@@ -4,12 +4,16 @@ use super::Place;
 use rustc_hash::FxHashMap;
 
 /// What a location holds.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 struct Known {
     /// `None` when any value will do.
     value: Option<u64>,
     /// A load told it, which may have seen an older value than the latest.
     loaded: bool,
+    /// A weak store left it, which has no ticket: what was replayed after it may have come before it.
+    weak: bool,
+    /// What such a store left that came too early: others may see it yet.
+    stray: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -37,26 +41,40 @@ impl Values {
 
     /// A strong operation left this value.
     pub(super) fn set(&mut self, place: Place, value: Option<u64>) {
-        self.insert(place, Known { value, loaded: false });
+        let known = self.entry(place);
+        *known = Known { value, stray: known.stray, ..Known::default() };
+    }
+
+    /// The same of one that read something else than what is there.
+    pub(super) fn set_forced(&mut self, place: Place, value: Option<u64>) {
+        let known = self.entry(place);
+        let stray = if known.weak { known.value } else { known.stray };
+        *known = Known { value, stray, ..Known::default() };
+    }
+
+    /// Whether a weak store that came at another time explains that this value was read.
+    pub(super) fn is_astray(&self, place: Place, read: Option<u64>) -> bool {
+        self.known(place).is_some_and(|known| known.weak || (known.stray.is_some() && known.stray == read))
     }
 
     /// A load saw this value; what a write left stays known as that.
     pub(super) fn set_loaded(&mut self, place: Place, value: Option<u64>) {
-        let loaded = self.known(place).is_none_or(|known| known.value.is_none() || known.loaded);
-        self.insert(place, Known { value, loaded });
+        let known = self.entry(place);
+        let loaded = known.value.is_none() || known.loaded;
+        *known = Known { value, loaded, ..*known };
     }
 
-    fn insert(&mut self, place: Place, known: Known) {
+    fn entry(&mut self, place: Place) -> &mut Known {
         let map =
             if place.is_shared() { self.shared.entry(place.block).or_default() } else { &mut self.global };
-        map.insert(place.address, known);
+        map.entry(place.address).or_default()
     }
 
     /// A weak store left this value: it counts only where strong operations are at work.
     pub(super) fn set_weak(&mut self, place: Place, value: Option<u64>) {
         let map = if place.is_shared() { self.shared.get_mut(&place.block) } else { Some(&mut self.global) };
         if let Some(known) = map.and_then(|map| map.get_mut(&place.address)) {
-            *known = Known { value, loaded: false };
+            *known = Known { value, loaded: false, weak: true, ..*known };
         }
     }
 

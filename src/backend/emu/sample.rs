@@ -48,16 +48,10 @@ impl Reader {
         Self { texel: image.texel, floats: image.gives_floats() }
     }
 
-    /// What is in the channels that a texel lacks.
-    fn rest(self) -> Values {
-        let one = if self.floats { 1f32.to_bits() } else { 1 };
-        [0, 0, 0, one]
-    }
-
-    /// The values of one texel; zeros where there is none.
+    /// The values of one texel; zeros where there is none, and in channels that it lacks, as on an H200.
     pub(super) fn texel(self, bytes: Option<&[u8]>) -> Values {
         let size = self.texel.channel.bytes() as usize;
-        let mut values = self.rest();
+        let mut values = [0; 4];
         for (at, value) in values.iter_mut().enumerate().take(self.texel.channels.into()) {
             let own = bytes.and_then(|bytes| bytes.get(at * size..(at + 1) * size));
             let bits = own.map_or(0, |own| channel(self.texel.channel, own));
@@ -84,7 +78,7 @@ impl Reader {
                 }
             }
         }
-        let mut values = self.rest();
+        let mut values = [0; 4];
         for (value, sum) in values.iter_mut().zip(sums).take(self.texel.channels.into()) {
             *value = (sum as f32).to_bits();
         }

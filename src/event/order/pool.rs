@@ -417,7 +417,10 @@ impl Orderer {
             } else if let Some(Role::Strong(access)) = role {
                 let mut ranks = self.runnable(&access, &record, left, hints);
                 if force && (ranks.len() as u32) < left.count_ones() {
-                    self.degraded += u64::from(access.is_rmw() && !self.follows_a_load(&record, left));
+                    let wrong = access.is_rmw()
+                        && !self.follows_a_load(&record, left)
+                        && !self.meets_a_weak_store(&record, left, &ranks);
+                    self.degraded += u64::from(wrong);
                     self.force(&access, &record, left, &mut ranks);
                 }
                 if !ranks.is_empty() {
@@ -453,6 +456,16 @@ impl Orderer {
             .all(|place| self.values.is_loaded(place))
     }
 
+    /// Whether lanes that no value explains met weak stores. Those have no tickets, so one that nothing orders with an atomic, which
+    /// is a race, may have been replayed before it and have come after it, or the other way round.
+    fn meets_a_weak_store(&self, record: &Record<'_>, lanes: u32, explained: &[u8]) -> bool {
+        let ranks = record.lanes().enumerate().filter(|(_, lane)| lanes >> lane & 1 != 0);
+        ranks
+            .map(|(rank, _)| rank)
+            .filter(|rank| !explained.contains(&(*rank as u8)))
+            .all(|rank| self.values.is_astray(Place::of(record, rank, &self.geometry), record.read(rank)))
+    }
+
     /// All lanes that no value explains, in lane order.
     pub(super) fn force(&mut self, access: &Access, record: &Record<'_>, left: u32, ranks: &mut Ranks) {
         let explained = ranks.iter().fold(0, |all: u32, rank| all | 1 << (rank & 31));
@@ -460,7 +473,7 @@ impl Orderer {
             if left >> lane & 1 != 0 && explained >> rank & 1 == 0 {
                 // A stale load says nothing of what the place holds now.
                 if access.writes() {
-                    self.values.set(Place::of(record, rank, &self.geometry), record.written(rank));
+                    self.values.set_forced(Place::of(record, rank, &self.geometry), record.written(rank));
                 }
                 ranks.push(rank as u8);
             }
