@@ -56,8 +56,6 @@ pub struct Observed {
     pub shared: Vec<Vec<Region>>,
     /// Why the order of synchronisation could not be replayed, one sentence each.
     pub degraded: Vec<String>,
-    /// Copies by tensor maps that are not known.
-    pub unknown_maps: Vec<SiteId>,
     /// Instructions of which it is not known what they touch, and why.
     pub unresolved: Vec<(SiteId, String)>,
 }

@@ -142,6 +142,25 @@ pub struct TensorMap {
     pub nan: bool,
 }
 
+impl TensorMap {
+    /// A tensor of one element, which is the box, in so many dimensions.
+    pub fn new(ty: DataType, rank: usize, address: u64) -> Self {
+        let mut strides = [0; MOST_RANK];
+        strides[0] = ty.bytes().into();
+        Self {
+            ty,
+            rank: rank as u8,
+            address,
+            sizes: [1; MOST_RANK],
+            strides,
+            extent: [1; MOST_RANK],
+            steps: [1; MOST_RANK],
+            swizzle: Swizzle::None,
+            nan: false,
+        }
+    }
+}
+
 /// A row of a box, with what of it lies in the tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
@@ -347,19 +366,8 @@ mod tests {
     use proptest::prelude::*;
 
     fn map(ty: DataType, sizes: &[u64], strides: &[u64], extent: &[u32], steps: &[u32]) -> TensorMap {
-        let mut map = TensorMap {
-            ty,
-            rank: sizes.len() as u8,
-            address: 0x1000,
-            sizes: [1; MOST_RANK],
-            strides: [0; MOST_RANK],
-            extent: [1; MOST_RANK],
-            steps: [1; MOST_RANK],
-            swizzle: Swizzle::None,
-            nan: false,
-        };
+        let mut map = TensorMap::new(ty, sizes.len(), 0x1000);
         map.sizes[..sizes.len()].copy_from_slice(sizes);
-        map.strides[0] = ty.bytes().into();
         map.strides[1..=strides.len()].copy_from_slice(strides);
         map.extent[..extent.len()].copy_from_slice(extent);
         map.steps[..steps.len()].copy_from_slice(steps);

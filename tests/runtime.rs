@@ -14,7 +14,7 @@ use ptxrace::backend::{Backend, LaunchEnd, LaunchInfo, Outcome, Owner, Program, 
 use ptxrace::instrument::{CallMode, SiteId, SiteTable, bundle, instrument};
 use ptxrace::ptx::parse;
 use ptxrace::span::SourceFile;
-use ptxrace::tensor::{DataType, Swizzle, TensorMap};
+use ptxrace::tensor::{DataType, TensorMap};
 
 const RINGS: u32 = 4;
 
@@ -262,17 +262,7 @@ const TENSORS: &str = include_str!("runtime/tensors.ptx");
 
 /// A map of `u32`, whose strides are those of sizes without gaps.
 fn map(sizes: &[u64], extent: &[u32]) -> Arg {
-    let mut map = TensorMap {
-        ty: DataType::U32,
-        rank: sizes.len() as u8,
-        address: 0,
-        sizes: [1; 5],
-        strides: [4; 5],
-        extent: [1; 5],
-        steps: [1; 5],
-        swizzle: Swizzle::None,
-        nan: false,
-    };
+    let mut map = TensorMap::new(DataType::U32, sizes.len(), 0);
     map.sizes[..sizes.len()].copy_from_slice(sizes);
     map.extent[..extent.len()].copy_from_slice(extent);
     for dimension in 1..sizes.len() {

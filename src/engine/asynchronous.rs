@@ -15,6 +15,10 @@ use crate::isa::{
     AsyncCopy, Completion, CopyBytes, Fill, GroupKind, GroupOp, ProxyFence, Scope, Tile, warpgroup,
 };
 
+/// Why it is not known what a copy touches.
+const UNKNOWN_MAP: &str =
+    "its tensor map was not encoded by `cuTensorMapEncodeTiled`, or is of a kind that is not covered";
+
 /// Bytes of an element of a range: any number would do.
 const ELEMENT: u8 = 4;
 
@@ -28,7 +32,7 @@ impl Core {
         boxes: &[Option<TensorBox>],
     ) {
         if boxes.iter().any(Option::is_none) {
-            self.unknown_maps.insert(SiteId(record.site()));
+            self.unresolved(SiteId(record.site()), UNKNOWN_MAP);
         }
         let path = if copy.bulk { Path::Bulk } else { Path::Copy };
         let Some(entry) = self.entry(record, path) else { return };

@@ -89,13 +89,11 @@ mod sync;
 mod thread;
 mod triage;
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
 use crate::abi::{DecodeError, Record, Unit};
-use crate::backend::image::Unresolved;
 use crate::backend::{self, Images, LaunchEnd, LaunchInfo, Owner, Plan, Region, Sink};
 use crate::event::{ByBlock, Event, Geometry, Handler, Orderer};
 use crate::finding::{Finding, ThreadId};
@@ -106,13 +104,16 @@ use crate::isa::{
 };
 pub use host::HostAccess;
 use kept::{Held, Kept};
-use sequence::Part;
+use sequence::{Part, Sequence};
 pub use streams::{Moment, Ordered, StreamId, Streams};
 pub use triage::{OpenTriage, Triage};
 
 /// Bytes of a launch's records that are kept to be sorted. Those of a launch with more are taken as they come: which of several
 /// races at a place is reported may then depend on it.
 const MOST_SORTED: usize = 1 << 30;
+
+/// Reasons that are kept at most why it is not known what instructions touch.
+const MOST_UNRESOLVED: usize = 64;
 
 /// What the analysis of a run gave.
 #[derive(Debug, Default)]
@@ -125,12 +126,10 @@ pub struct Report {
     pub degraded: u64,
     /// Accesses that were forgotten because too many unordered ones met at one word.
     pub lost: u64,
-    /// Copies by tensor maps that are not known.
-    pub unknown_maps: Vec<SiteId>,
     /// Damage in the records.
     pub damaged: Option<DecodeError>,
-    /// Accesses to textures and surfaces of which it is not known what they touch, and why.
-    pub unresolved: Vec<(SiteId, Unresolved)>,
+    /// Instructions of which it is not known what they touch, and why.
+    pub unresolved: Vec<(SiteId, String)>,
 }
 
 /// One launch, as analysed.
@@ -268,21 +267,11 @@ impl Engine {
         (self.orderer.degraded(), self.core.lost, self.orderer.damaged())
     }
 
-    /// Copies by tensor maps that are not known, since the last call.
-    pub fn unknown_maps(&mut self) -> Vec<Site> {
-        let sites = std::mem::take(&mut self.core.unknown_maps);
-        sites.into_iter().filter_map(|site| self.core.sites.get(site).cloned()).collect()
-    }
-
-    /// Accesses to textures and surfaces since the last call of which it is not known what they touch, and why.
-    pub fn unresolved(&mut self) -> Vec<String> {
+    /// Instructions since the last call of which it is not known what they touch, and why.
+    pub fn unresolved(&mut self) -> Vec<(Site, String)> {
         let Core { unresolved, told, sites, .. } = &mut self.core;
         let news = unresolved.get(*told..).unwrap_or(&[]).iter();
-        let news = news.filter_map(|(site, why)| {
-            let site = sites.get(*site)?;
-            Some(format!("`{}` in `{}`: {why}", site.opcode, site.function))
-        });
-        let news = news.collect();
+        let news = news.filter_map(|(site, why)| Some((sites.get(*site)?.clone(), why.clone()))).collect();
         *told = unresolved.len();
         news
     }
@@ -311,9 +300,8 @@ impl Engine {
         if held.bytes() > MOST_SORTED {
             segments.iter().for_each(|units| orderer.feed(units, core));
         } else {
-            let parts: Vec<_> = core.roles.iter().map(Role::part).collect();
-            let part = |site: u32| parts.get(site as usize).copied().unwrap_or(Part::Early);
-            sequence::in_order(&segments, part, |units| orderer.feed(units, core));
+            let part = |site: u32| core.roles.get(site as usize).map_or(Part::Early, Role::part);
+            Sequence::of(&segments, part).each(|units| orderer.feed(units, core));
         }
         held.clear();
     }
@@ -325,7 +313,6 @@ impl Engine {
             launches: self.launches,
             degraded: self.orderer.degraded(),
             lost: self.core.lost,
-            unknown_maps: self.core.unknown_maps.iter().copied().collect(),
             damaged: self.orderer.damaged(),
             unresolved: self.core.unresolved,
         }
@@ -427,8 +414,6 @@ struct Core {
     explained: judge::Explained,
     /// Entries of the shadow that were lost although they mattered.
     lost: u64,
-    /// Copies by tensor maps that are not known.
-    unknown_maps: BTreeSet<SiteId>,
     /// What the host has copied and set.
     host: host::Host,
     /// Not all launches are for the first device.
@@ -437,8 +422,8 @@ struct Core {
     outward: outward::Outward,
     /// Textures and surfaces of the current launch.
     images: Images,
-    /// Accesses by handles that say nothing, each once.
-    unresolved: Vec<(SiteId, Unresolved)>,
+    /// Instructions of which it is not known what they touch, each once with each reason.
+    unresolved: Vec<(SiteId, String)>,
     /// How many of those were told of.
     told: usize,
 }
@@ -463,7 +448,6 @@ impl Core {
             events: 0,
             explained: judge::Explained::default(),
             lost: 0,
-            unknown_maps: BTreeSet::new(),
             host: host::Host::default(),
             several_devices: false,
             outward: outward::Outward::default(),
@@ -682,6 +666,14 @@ impl Handler for Core {
 }
 
 impl Core {
+    /// It is not known what an instruction touches.
+    fn unresolved(&mut self, site: SiteId, why: &str) {
+        let is_new = !self.unresolved.iter().any(|(other, said)| *other == site && said == why);
+        if is_new && self.unresolved.len() < MOST_UNRESOLVED {
+            self.unresolved.push((site, why.to_owned()));
+        }
+    }
+
     fn shared_variable(&mut self, site: SiteId, offset: u64) {
         let Some(SiteKind::SharedVariable(variable)) = self.sites.get(site).map(|site| &site.kind) else {
             return;

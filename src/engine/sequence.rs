@@ -126,51 +126,65 @@ impl Block {
     }
 }
 
-/// Hands over what came in segments, sorted; last, what no record can be made of. `part` tells of sites.
-pub(super) fn in_order(segments: &[&[Unit]], part: impl Fn(u32) -> Part, mut take: impl FnMut(&[Unit])) {
-    let mut blocks: ByBlock<Block> = ByBlock::default();
-    let mut entries: Vec<(Entry, Part)> = Vec::new();
-    let mut damaged: Vec<&[Unit]> = Vec::new();
-    for (segment, units) in (0..).zip(segments) {
-        let mut rest = *units;
-        while !rest.is_empty() {
-            let Ok(Some(record)) = decode(rest) else {
-                damaged.push(rest);
-                break;
-            };
-            let (block, warp, part) = (record.block(), record.warp(), part(record.site()));
-            let ticket = record.tickets().map(|(_, after)| after);
-            let state = blocks.get_or_insert_with(block, Block::default);
-            let (ticket, interval, step) = state.next(warp, ticket, part == Part::Barrier);
-            let (length, from) = (record.units().len(), (units.len() - rest.len()) as u32);
-            let units = length as u8;
-            let entry = Entry { ticket, block, interval, step, segment, from, units, warp, late: false };
-            entries.push((entry, part));
-            rest = rest.get(length..).unwrap_or(&[]);
+/// What came in segments, sorted.
+pub(super) struct Sequence<'s> {
+    segments: &'s [&'s [Unit]],
+    entries: Vec<(Entry, Part)>,
+    /// What no record can be made of.
+    damaged: Vec<&'s [Unit]>,
+}
+
+impl<'s> Sequence<'s> {
+    /// Sorts them. `part` tells of sites.
+    pub(super) fn of(segments: &'s [&'s [Unit]], part: impl Fn(u32) -> Part) -> Self {
+        let mut blocks: ByBlock<Block> = ByBlock::default();
+        let mut entries: Vec<(Entry, Part)> = Vec::new();
+        let mut damaged = Vec::new();
+        for (segment, units) in (0..).zip(segments) {
+            let mut rest = *units;
+            while !rest.is_empty() {
+                let Ok(Some(record)) = decode(rest) else {
+                    damaged.push(rest);
+                    break;
+                };
+                let (block, warp, part) = (record.block(), record.warp(), part(record.site()));
+                let ticket = record.tickets().map(|(_, after)| after);
+                let state = blocks.get_or_insert_with(block, Block::default);
+                let (ticket, interval, step) = state.next(warp, ticket, part == Part::Barrier);
+                let (length, from) = (record.units().len(), (units.len() - rest.len()) as u32);
+                let units = length as u8;
+                let entry = Entry { ticket, block, interval, step, segment, from, units, warp, late: false };
+                entries.push((entry, part));
+                rest = rest.get(length..).unwrap_or(&[]);
+            }
         }
-    }
-    for (entry, part) in entries.iter_mut().rev() {
-        blocks.get_or_insert_with(entry.block, Block::default).place(entry, *part);
-    }
-    drop(blocks);
-    // Of a warp, no later record is sorted before an earlier one.
-    entries.sort_by_key(|(entry, _)| {
-        let Entry { ticket, block, interval, late, step, warp, .. } = *entry;
-        (ticket, block, interval, late, step, warp)
-    });
-    let mut entries = entries.into_iter().map(|(entry, _)| entry).peekable();
-    while let Some(first) = entries.next() {
-        // What lies together goes together.
-        let mut to = first.from as usize + usize::from(first.units);
-        while let Some(next) =
-            entries.next_if(|next| next.segment == first.segment && next.from as usize == to)
-        {
-            to += usize::from(next.units);
+        for (entry, part) in entries.iter_mut().rev() {
+            blocks.get_or_insert_with(entry.block, Block::default).place(entry, *part);
         }
-        let units = segments.get(first.segment as usize).and_then(|units| units.get(first.from as usize..to));
-        take(units.unwrap_or(&[]));
+        // Of a warp, no later record is sorted before an earlier one.
+        entries.sort_by_key(|(entry, _)| {
+            let Entry { ticket, block, interval, late, step, warp, .. } = *entry;
+            (ticket, block, interval, late, step, warp)
+        });
+        Self { segments, entries, damaged }
     }
-    damaged.into_iter().for_each(take);
+
+    /// Hands it over, what is damaged last.
+    pub(super) fn each(self, mut take: impl FnMut(&[Unit])) {
+        let mut entries = self.entries.into_iter().map(|(entry, _)| entry).peekable();
+        while let Some(first) = entries.next() {
+            // What lies together goes together.
+            let mut to = first.from as usize + usize::from(first.units);
+            while let Some(next) =
+                entries.next_if(|next| next.segment == first.segment && next.from as usize == to)
+            {
+                to += usize::from(next.units);
+            }
+            let segment = self.segments.get(first.segment as usize);
+            take(segment.and_then(|units| units.get(first.from as usize..to)).unwrap_or(&[]));
+        }
+        self.damaged.into_iter().for_each(take);
+    }
 }
 
 #[cfg(test)]
@@ -232,16 +246,12 @@ mod tests {
             rest = after;
         }
         let mut out = Vec::new();
-        in_order(
-            &segments,
-            |site| PARTS[site as usize],
-            |mut units| {
-                while let Some(record) = decode(units).unwrap() {
-                    out.push(((record.block(), record.warp()), record.site(), record.a(0)));
-                    units = &units[record.units().len()..];
-                }
-            },
-        );
+        Sequence::of(&segments, |site| PARTS[site as usize]).each(|mut units| {
+            while let Some(record) = decode(units).unwrap() {
+                out.push(((record.block(), record.warp()), record.site(), record.a(0)));
+                units = &units[record.units().len()..];
+            }
+        });
         out
     }
 
@@ -302,7 +312,7 @@ mod tests {
         let whole = units.clone();
         units.push(Unit { lo: 0, hi: u64::MAX });
         let mut taken = Vec::new();
-        in_order(&[&units, &whole], |_| Part::Early, |units| taken.push(units.len()));
+        Sequence::of(&[&units, &whole], |_| Part::Early).each(|units| taken.push(units.len()));
         assert_eq!(taken, [whole.len(), whole.len(), 1]);
     }
 }

@@ -14,10 +14,6 @@ use crate::span::Span;
 /// Positions shown at most.
 const MAX_POSITIONS: usize = 6;
 
-/// Why the bytes of a tensor copy are not known.
-pub(super) const UNKNOWN_MAP: &str =
-    "its tensor map was not encoded by `cuTensorMapEncodeTiled`, or is of a kind that is not covered";
-
 /// Makes the reasons of one run.
 pub(super) struct Why<'w> {
     pub(super) program: Program<'w>,
@@ -109,16 +105,6 @@ impl Why<'_> {
         let loc = unlogged.loc.as_deref();
         let diagnostic = self.place(warning(&message), unlogged.span, loc, unlogged.why.clone());
         Incomplete { reason: Reason::UnknownInstruction, detail, diagnostic }
-    }
-
-    /// A copy by a tensor map that nobody saw being encoded.
-    pub(super) fn unknown_map(&self, site: SiteId) -> Option<Incomplete> {
-        let site = self.program.sites.get(site)?;
-        let line = self.line(site.span, site.loc.as_deref());
-        let detail = format!("`{}` at {line}: {UNKNOWN_MAP}", site.opcode);
-        let message = format!("`{}` was executed but not checked", site.opcode);
-        let diagnostic = self.place(warning(&message), site.span, site.loc.as_deref(), UNKNOWN_MAP.into());
-        Some(Incomplete { reason: Reason::UnknownInstruction, detail, diagnostic })
     }
 
     /// An instruction of which it is not known what it touches.

@@ -75,6 +75,5 @@ fn observed(report: Report) -> Observed {
         degraded.push(format!("{} writes of words with very many writers were forgotten", report.lost));
     }
     degraded.extend(report.damaged.map(|damage| format!("records are damaged: {damage}")));
-    let unknown_maps = report.unknown_maps;
-    Observed { findings: report.findings, shared, degraded, unknown_maps, unresolved: report.unresolved }
+    Observed { findings: report.findings, shared, degraded, unresolved: report.unresolved }
 }

@@ -152,7 +152,6 @@ impl<'j> Job<'j> {
             incomplete.extend(why.end(*launch, end, outcome.stop.as_ref()));
         }
         incomplete.extend(outcome.stop.iter().map(|stop| why.stop(stop)));
-        incomplete.extend(observed.unknown_maps.iter().filter_map(|site| why.unknown_map(*site)));
         incomplete.extend(observed.unresolved.iter().filter_map(|(site, what)| why.unresolved(*site, what)));
         incomplete.extend(observed.degraded.iter().map(|detail| why.degraded(detail)));
         One {

@@ -118,13 +118,7 @@ impl Detector for FakeDetector {
             owner: Owner::Device,
         };
         let findings = self.findings.map_or_else(Vec::new, |findings| findings(self.seed));
-        Observed {
-            findings,
-            shared: vec![vec![tile]],
-            degraded: Vec::new(),
-            unknown_maps: Vec::new(),
-            unresolved: Vec::new(),
-        }
+        Observed { findings, shared: vec![vec![tile]], degraded: Vec::new(), unresolved: Vec::new() }
     }
 }
 

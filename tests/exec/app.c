@@ -3,30 +3,20 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-typedef uint64_t Device;
-typedef void *Handle;
+#include "program.h"
 
-int cuInit(unsigned);
-int cuDeviceGet(int *, int);
 int cuCtxCreate_v2(Handle *, unsigned, int);
 int cuCtxSetCurrent(Handle);
 int cuCtxSynchronize(void);
 int cuModuleLoad(Handle *, const char *);
-int cuModuleGetFunction(Handle *, Handle, const char *);
 int cuModuleGetGlobal_v2(Device *, size_t *, Handle, const char *);
-int cuMemAlloc_v2(Device *, size_t);
 int cuMemAllocManaged(Device *, size_t, unsigned);
 int cuMemHostAlloc(void **, size_t, unsigned);
 int cuMemFree_v2(Device);
 int cuMemcpyHtoD_v2(Device, const void *, size_t);
-int cuMemcpyDtoH_v2(void *, Device, size_t);
 int cuMemcpyDtoHAsync_v2(void *, Device, size_t, Handle);
 int cuMemcpyHtoDAsync_v2(Device, const void *, size_t, Handle);
 int cuMemsetD32Async(Device, unsigned, size_t, Handle);
@@ -36,17 +26,7 @@ int cuStreamWaitEvent(Handle, Handle, unsigned);
 int cuEventCreate(Handle *, unsigned);
 int cuEventRecord(Handle, Handle);
 int cuEventSynchronize(Handle);
-int cuLaunchKernel(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void **, void **);
 int cuMipmappedArrayCreate(Handle *, const void *, unsigned);
-
-#define CHECK(call)                                                       \
-    do {                                                                  \
-        int code = (call);                                                \
-        if (code != 0) {                                                  \
-            fprintf(stderr, "line %d: %s gave %d\n", __LINE__, #call, code); \
-            exit(99);                                                     \
-        }                                                                 \
-    } while (0)
 
 enum { N = 256, NON_BLOCKING = 1 };
 

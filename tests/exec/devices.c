@@ -1,16 +1,8 @@
 // A program that uses two devices. The first argument says how, the second is the path of `kernels.ptx`. It needs no header of
 // CUDA's.
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "program.h"
 
-typedef uint64_t Device;
-typedef void *Handle;
-
-int cuInit(unsigned);
-int cuDeviceGet(int *, int);
 int cuDeviceGetCount(int *);
 int cuDeviceCanAccessPeer(int *, int, int);
 int cuDevicePrimaryCtxRetain(Handle *, int);
@@ -20,26 +12,13 @@ int cuCtxEnablePeerAccess(Handle, unsigned);
 int cuCtxDisablePeerAccess(Handle);
 int cuCtxSynchronize(void);
 int cuModuleLoad(Handle *, const char *);
-int cuModuleGetFunction(Handle *, Handle, const char *);
-int cuMemAlloc_v2(Device *, size_t);
 int cuMemAllocManaged(Device *, size_t, unsigned);
-int cuMemcpyDtoH_v2(void *, Device, size_t);
 int cuMemcpyPeer(Device, Handle, Device, Handle, size_t);
 int cuMemcpyPeerAsync(Device, Handle, Device, Handle, size_t, Handle);
 int cuStreamCreate(Handle *, unsigned);
 int cuStreamWaitEvent(Handle, Handle, unsigned);
 int cuEventCreate(Handle *, unsigned);
 int cuEventRecord(Handle, Handle);
-int cuLaunchKernel(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void **, void **);
-
-#define CHECK(call)                                                       \
-    do {                                                                  \
-        int code = (call);                                                \
-        if (code != 0) {                                                  \
-            fprintf(stderr, "line %d: %s gave %d\n", __LINE__, #call, code); \
-            exit(99);                                                     \
-        }                                                                 \
-    } while (0)
 
 enum { N = 256, NON_BLOCKING = 1, ALREADY_ENABLED = 704 };
 

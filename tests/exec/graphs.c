@@ -1,13 +1,7 @@
 // A program that uses the CUDA driver's graphs. The first argument says what it does, the second is the path of `kernels.ptx`.
 // It needs no header of CUDA's.
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-typedef uint64_t Device;
-typedef void *Handle;
+#include "program.h"
 
 typedef struct {
     Handle function;
@@ -43,17 +37,12 @@ typedef struct {
     void *data;
 } Host;
 
-int cuInit(unsigned);
-int cuDeviceGet(int *, int);
 int cuCtxCreate_v2(Handle *, unsigned, int);
 int cuCtxSynchronize(void);
 int cuModuleLoad(Handle *, const char *);
-int cuModuleGetFunction(Handle *, Handle, const char *);
-int cuMemAlloc_v2(Device *, size_t);
 int cuMemHostAlloc(void **, size_t, unsigned);
 int cuMemAllocAsync(Device *, size_t, Handle);
 int cuMemFreeAsync(Device, Handle);
-int cuMemcpyDtoH_v2(void *, Device, size_t);
 int cuMemcpyDtoHAsync_v2(void *, Device, size_t, Handle);
 int cuMemsetD32Async(Device, unsigned, size_t, Handle);
 int cuStreamCreate(Handle *, unsigned);
@@ -65,7 +54,6 @@ int cuStreamIsCapturing(Handle, unsigned *);
 int cuEventCreate(Handle *, unsigned);
 int cuEventRecord(Handle, Handle);
 int cuLaunchHostFunc(Handle, void (*)(void *), void *);
-int cuLaunchKernel(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void **, void **);
 int cuGraphCreate(Handle *, unsigned);
 int cuGraphDestroy(Handle);
 int cuGraphAddKernelNode_v2(Handle *, Handle, const Handle *, size_t, const Kernel *);
@@ -84,15 +72,6 @@ int cuGraphExecUpdate_v2(Handle, Handle, void *);
 int cuGraphNodeSetEnabled(Handle, Handle, unsigned);
 int cuGraphExecDestroy(Handle);
 int cuGraphLaunch(Handle, Handle);
-
-#define CHECK(call)                                                       \
-    do {                                                                  \
-        int code = (call);                                                \
-        if (code != 0) {                                                  \
-            fprintf(stderr, "line %d: %s gave %d\n", __LINE__, #call, code); \
-            exit(99);                                                     \
-        }                                                                 \
-    } while (0)
 
 enum { N = 256, NON_BLOCKING = 1, UNJOINED = 904, ON_HOST = 1, ON_DEVICE = 2 };
 

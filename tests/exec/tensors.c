@@ -1,38 +1,18 @@
 // A program that copies by tensor maps. The first argument says what it does. It needs no header of CUDA's.
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "program.h"
 
-typedef uint64_t Device;
-typedef void *Handle;
 typedef struct {
     _Alignas(128) uint64_t opaque[16];
 } Map;
 
-int cuInit(unsigned);
-int cuDeviceGet(int *, int);
 int cuCtxCreate_v2(Handle *, unsigned, int);
 int cuModuleLoadData(Handle *, const void *);
-int cuModuleGetFunction(Handle *, Handle, const char *);
-int cuMemAlloc_v2(Device *, size_t);
 int cuMemcpyHtoD_v2(Device, const void *, size_t);
-int cuMemcpyDtoH_v2(void *, Device, size_t);
-int cuLaunchKernel(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void **, void **);
 int cuGetProcAddress_v2(const char *, void **, int, uint64_t, int *);
 int cuTensorMapReplaceAddress(Map *, Device);
 typedef int Encode(Map *, int, unsigned, Device, const uint64_t *, const uint64_t *, const unsigned *, const unsigned *, int, int, int, int);
 Encode cuTensorMapEncodeTiled;
-
-#define CHECK(call)                                                       \
-    do {                                                                  \
-        int code = (call);                                                \
-        if (code != 0) {                                                  \
-            fprintf(stderr, "line %d: %s gave %d\n", __LINE__, #call, code); \
-            exit(99);                                                     \
-        }                                                                 \
-    } while (0)
 
 // A block loads a box of 32 by 4 words, swizzled, and writes it to `out` column by column. Where `waits` is 0, only the thread
 // that loads waits. The map is a parameter, or the generic address is that of one in global memory.

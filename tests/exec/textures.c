@@ -1,13 +1,7 @@
 // A program that uses the CUDA driver's textures, surfaces and arrays. The first argument says what it does, the second is the
 // path of `kernels.ptx`. It needs no header of CUDA's.
 
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-typedef uint64_t Device;
-typedef void *Handle;
+#include "program.h"
 
 typedef struct {
     size_t width, height, depth;
@@ -48,14 +42,9 @@ typedef struct {
     size_t width, height;
 } Copy;
 
-int cuInit(unsigned);
-int cuDeviceGet(int *, int);
 int cuCtxCreate_v2(Handle *, unsigned, int);
 int cuCtxSynchronize(void);
 int cuModuleLoad(Handle *, const char *);
-int cuModuleGetFunction(Handle *, Handle, const char *);
-int cuMemAlloc_v2(Device *, size_t);
-int cuMemcpyDtoH_v2(void *, Device, size_t);
 int cuMemcpy2D_v2(const Copy *);
 int cuMemcpy2DAsync_v2(const Copy *, Handle);
 int cuMemcpyAtoD_v2(Device, Handle, size_t, size_t);
@@ -70,16 +59,6 @@ int cuTexObjectDestroy(uint64_t);
 int cuTexObjectGetResourceDesc(Resource *, uint64_t);
 int cuSurfObjectCreate(uint64_t *, const Resource *);
 int cuSurfObjectDestroy(uint64_t);
-int cuLaunchKernel(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void **, void **);
-
-#define CHECK(call)                                                       \
-    do {                                                                  \
-        int code = (call);                                                \
-        if (code != 0) {                                                  \
-            fprintf(stderr, "line %d: %s gave %d\n", __LINE__, #call, code); \
-            exit(99);                                                     \
-        }                                                                 \
-    } while (0)
 
 enum { N = 64, ROWS = 4, U32 = 3, INTEGERS = 1, SURFACES = 2, ON_HOST = 1, ARRAY = 3, NON_BLOCKING = 1 };
 

@@ -3,7 +3,7 @@
 use super::regs::{Compute, Dst, PredDst, PredSrc, Src};
 use crate::abi::Payload;
 use crate::instrument::SiteId;
-use crate::isa::{BarrierKind, ClusterBarrier, GroupOp, ImageAccess};
+use crate::isa::{BarrierKind, ClusterBarrier, GroupKind, GroupOp, ImageAccess};
 use crate::span::Span;
 
 /// One instruction.
@@ -266,6 +266,17 @@ pub(super) enum CopyCompletion {
     Group,
     BulkGroup,
     Mbarrier(Address),
+}
+
+impl CopyCompletion {
+    /// The groups of the issuing thread by which it is.
+    pub(super) fn group(&self) -> Option<GroupKind> {
+        match self {
+            Self::Group => Some(GroupKind::Copy),
+            Self::BulkGroup => Some(GroupKind::Bulk),
+            Self::Mbarrier(_) => None,
+        }
+    }
 }
 
 /// `mbarrier` with an address, and `cp.async.mbarrier.arrive`.

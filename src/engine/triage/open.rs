@@ -124,13 +124,8 @@ impl OpenTriage {
         self.engine.shortcomings()
     }
 
-    /// See `Engine::unknown_maps`.
-    pub fn unknown_maps(&mut self) -> Vec<Site> {
-        self.engine.unknown_maps()
-    }
-
     /// See `Engine::unresolved`.
-    pub fn unresolved(&mut self) -> Vec<String> {
+    pub fn unresolved(&mut self) -> Vec<(Site, String)> {
         self.engine.unresolved()
     }
 

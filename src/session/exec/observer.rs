@@ -16,7 +16,6 @@ use crate::engine::{HostAccess, OpenTriage, Ordered};
 use crate::explain::names::demangle;
 use crate::finding::HOST_SITES;
 use crate::instrument::{SiteId, SiteTable};
-use crate::session::incomplete::UNKNOWN_MAP;
 use crate::span::SourceFile;
 use crate::trace::{ProcessTape, is_possible, sites_digest};
 
@@ -198,13 +197,9 @@ impl<L: Lines> Observer<L> {
         if let Some(damage) = damaged {
             self.found_wanting(Gap::Degraded, format!("records are damaged: {damage}"));
         }
-        for site in self.engine.unknown_maps() {
+        for (site, why) in self.engine.unresolved() {
             let kernel = demangle(&site.function).short;
-            let detail = format!("`{}` in `{kernel}`: {UNKNOWN_MAP}", site.opcode);
-            self.found_wanting(Gap::Instruction, detail);
-        }
-        for detail in self.engine.unresolved() {
-            self.found_wanting(Gap::Instruction, detail);
+            self.found_wanting(Gap::Instruction, format!("`{}` in `{kernel}`: {why}", site.opcode));
         }
         self.shortcomings = (degraded, lost);
         self.flush();

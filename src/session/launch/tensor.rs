@@ -41,19 +41,8 @@ pub(super) fn parse(text: &str, own: &str, value: &str) -> Result<TensorSpec, Sp
         let message = format!("`{name}` is not a type of a tensor");
         return fail(place(text, name), message, format!("the types are {}", names.join(" ")));
     };
-    let mut map = TensorMap {
-        ty: *ty,
-        rank: sizes.len() as u8,
-        address: 0,
-        sizes: [1; MOST_RANK],
-        strides: [0; MOST_RANK],
-        extent: [1; MOST_RANK],
-        steps: [1; MOST_RANK],
-        swizzle: Swizzle::None,
-        nan: false,
-    };
+    let mut map = TensorMap::new(*ty, sizes.len(), 0);
     map.sizes[..sizes.len()].copy_from_slice(&sizes);
-    map.strides[0] = ty.bytes().into();
     for dimension in 1..sizes.len() {
         map.strides[dimension] = map.strides[dimension - 1].saturating_mul(map.sizes[dimension - 1]);
     }

@@ -12,7 +12,6 @@ use crate::backend::emu::image::{CopyCompletion, CopyLength, CopyOp, CopySource,
 use crate::backend::emu::memory::Refused;
 use crate::backend::emu::special::RANK_SHIFT;
 use crate::backend::emu::types::low;
-use crate::isa::GroupKind;
 
 /// The operands of a copy, by lane.
 struct Operands {
@@ -50,24 +49,17 @@ impl Core<'_> {
         }
         if let CopyCompletion::Mbarrier(mbarrier) = &op.completion
             && op.multicast.is_none()
-            && self.lacks_mbarrier(block, mbarrier.space, mask, &operands.mbarrier)
-            && self.gives_way(block, warp)
+            && self.leaves_to_others(block, warp, (pc, mask, 0), (mbarrier.space, &operands.mbarrier))
         {
-            block.warps[warp].try_again(pc, mask, 0);
             return Ok(Tried::Again);
         }
         block.warps[warp].tries = 0;
-        let grouped = match op.completion {
-            CopyCompletion::Group => Some(GroupKind::Copy),
-            CopyCompletion::BulkGroup => Some(GroupKind::Bulk),
-            CopyCompletion::Mbarrier(_) => None,
-        };
         let mut copies: [Option<Copy>; LANES] = [const { None }; LANES];
         for lane in lanes(mask) {
             copies[lane] = Some(self.copy(block, op, &operands, (lane, pc)).map_err(|r| halt(lane, r))?);
         }
         let copies = (0..LANES).zip(copies).filter_map(|(lane, copy)| Some((lane, copy?)));
-        self.send(block, warp, grouped, copies)?;
+        self.send(block, warp, op.completion.group(), copies)?;
         Ok(Tried::Done)
     }
 

@@ -61,8 +61,7 @@ impl Core<'_> {
             })
         });
         let makes = matches!(code.action, MbarrierAction::Init(_));
-        if !makes && self.lacks_mbarrier(block, space, mask, &addresses) && self.gives_way(block, warp) {
-            block.warps[warp].try_again(here.pc, mask, before);
+        if !makes && self.leaves_to_others(block, warp, (here.pc, mask, before), (space, &addresses)) {
             return Ok(Tried::Again);
         }
         let (count, expect) = match &code.action {
@@ -148,14 +147,23 @@ impl Core<'_> {
         Ok(if !waits || done == mask { Tried::Done } else { Tried::Waits })
     }
 
-    /// Whether there is memory for the mbarrier of some lane, but no mbarrier.
-    pub(super) fn lacks_mbarrier(
+    /// Whether lanes leave it to others to go first, who may make the mbarrier that some lack; they are tried again then.
+    pub(super) fn leaves_to_others(
         &mut self,
-        block: &Block,
-        space: Space,
-        mask: u32,
-        addresses: &Lanes,
+        block: &mut Block,
+        warp: usize,
+        (pc, mask, before): (u32, u32, u64),
+        (space, addresses): (Space, &Lanes),
     ) -> bool {
+        let leaves = self.lacks_mbarrier(block, space, mask, addresses) && self.gives_way(block, warp);
+        if leaves {
+            block.warps[warp].try_again(pc, mask, before);
+        }
+        leaves
+    }
+
+    /// Whether there is memory for the mbarrier of some lane, but no mbarrier.
+    fn lacks_mbarrier(&mut self, block: &Block, space: Space, mask: u32, addresses: &Lanes) -> bool {
         lanes(mask).any(|lane| {
             let Ok(at) = self.mbarrier_place(block, space, addresses[lane]) else { return false };
             let bytes = self.clusters[block.cluster].bytes(at, BYTES, true);
@@ -165,7 +173,7 @@ impl Core<'_> {
     }
 
     /// Whether a warp may still leave it to others to go first.
-    pub(super) fn gives_way(&mut self, block: &mut Block, warp: usize) -> bool {
+    fn gives_way(&mut self, block: &mut Block, warp: usize) -> bool {
         let at = &mut block.warps[warp];
         at.tries += 1;
         if at.groups.len() > 1 {

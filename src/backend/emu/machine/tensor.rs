@@ -14,7 +14,6 @@ use crate::backend::emu::image::{Code, CopyCompletion, LoggedSite, Space, Tensor
 use crate::backend::emu::memory::Refused;
 use crate::backend::emu::types::low;
 use crate::instrument::{COORDINATES, SiteId};
-use crate::isa::GroupKind;
 use crate::tensor::{self, CHUNK, Coordinates, DataType, TensorMap};
 
 /// A box on its way.
@@ -62,14 +61,11 @@ impl Core<'_> {
         }
         if let CopyCompletion::Mbarrier(mbarrier) = &op.completion
             && op.multicast.is_none()
-            && self.lacks_mbarrier(block, mbarrier.space, mask, &operands.mbarrier)
-            && self.gives_way(block, warp)
+            && self.leaves_to_others(block, warp, (pc, mask, 0), (mbarrier.space, &operands.mbarrier))
         {
-            block.warps[warp].try_again(pc, mask, 0);
             return Ok(Tried::Again);
         }
         block.warps[warp].tries = 0;
-        let grouped = matches!(op.completion, CopyCompletion::BulkGroup).then_some(GroupKind::Bulk);
         let mut copies: [Option<Copy>; LANES] = [const { None }; LANES];
         for lane in lanes(mask) {
             let Some(bytes) = &maps[lane] else { continue };
@@ -85,7 +81,7 @@ impl Core<'_> {
             copies[lane] = Some(copy.map_err(|refused| halt(lane, refused))?);
         }
         let copies = (0..LANES).zip(copies).filter_map(|(lane, copy)| Some((lane, copy?)));
-        self.send(block, warp, grouped, copies)?;
+        self.send(block, warp, op.completion.group(), copies)?;
         Ok(Tried::Done)
     }
 

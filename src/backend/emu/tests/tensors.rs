@@ -2,7 +2,7 @@
 
 use super::{Ran, Run, module};
 use crate::backend::{FaultKind, Stop};
-use crate::tensor::{DataType, MOST_RANK, Swizzle, TensorMap};
+use crate::tensor::{DataType, Swizzle, TensorMap};
 
 const SHARED: usize = 16384;
 const GLOBAL: usize = 65536;
@@ -36,17 +36,10 @@ fn case(line: &str) -> Case<'_> {
     let (_, ty) = *DataType::ALL.iter().find(|(name, _)| *name == ty).unwrap();
     let sizes = list(sizes);
     let mut map = TensorMap {
-        ty,
-        rank: sizes.len() as u8,
-        address: 16384,
-        sizes: [1; MOST_RANK],
-        strides: [0; MOST_RANK],
-        extent: [1; MOST_RANK],
-        steps: [1; MOST_RANK],
         swizzle: Swizzle::ALL.get(swizzle.parse::<usize>().unwrap()).copied().unwrap_or_default(),
         nan: fill == "1",
+        ..TensorMap::new(ty, sizes.len(), 16384)
     };
-    map.strides[0] = ty.bytes().into();
     for (dimension, size) in sizes.iter().enumerate() {
         map.sizes[dimension] = *size as u64;
         map.extent[dimension] = list(extent)[dimension] as u32;

@@ -34,18 +34,7 @@ impl Tiled {
         let (Some(ty), Some(swizzle), 0) = (DataType::numbered(self.ty), swizzle, self.interleave) else {
             return Ok(None);
         };
-        let mut map = TensorMap {
-            ty,
-            rank: rank as u8,
-            address: self.address,
-            sizes: [1; MOST_RANK],
-            strides: [0; MOST_RANK],
-            extent: [1; MOST_RANK],
-            steps: [1; MOST_RANK],
-            swizzle,
-            nan: self.fill == NAN,
-        };
-        map.strides[0] = ty.bytes().into();
+        let mut map = TensorMap { swizzle, nan: self.fill == NAN, ..TensorMap::new(ty, rank, self.address) };
         for dimension in 0..rank {
             map.sizes[dimension] = get(self.sizes.wrapping_add(dimension))?;
             map.extent[dimension] = get(self.extent.wrapping_add(dimension))?;
