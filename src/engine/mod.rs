@@ -5,7 +5,7 @@
 //!
 //! | file | rule of the model |
 //! | --- | --- |
-//! | `kept`, `sequence` | none: a launch's records are kept to its end, and then taken in an order of their own |
+//! | `intake`, `kept`, `sequence` | none: a launch's records are kept to its end, and then taken in an order of their own |
 //! | `clock` | base causality as vector clocks, the clocks of `fence.sc`, what is fenced towards the async proxy, and what convergence would order |
 //! | `thread` | program order, CTA barriers and `bar.warp.sync` (synchronizes-with by barriers) |
 //! | `gather` | what arrives at a CTA barrier and what its waiters know |
@@ -73,6 +73,7 @@ mod copies;
 mod gather;
 mod host;
 mod image;
+mod intake;
 mod judge;
 mod kept;
 mod marks;
@@ -93,9 +94,9 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
-use crate::abi::{DecodeError, Record, Unit};
-use crate::backend::{self, Images, LaunchEnd, LaunchInfo, Owner, Plan, Region, Sink};
-use crate::event::{ByBlock, Event, Geometry, Handler, Orderer};
+use crate::abi::{DecodeError, Record};
+use crate::backend::{Images, LaunchEnd, Owner, Region};
+use crate::event::{ByBlock, Event, Geometry, Handler};
 use crate::finding::{Finding, ThreadId};
 use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
 use crate::isa::{
@@ -103,14 +104,10 @@ use crate::isa::{
     Tile,
 };
 pub use host::HostAccess;
-use kept::{Held, Kept};
-use sequence::{Part, Sequence};
+pub use intake::Engine;
+use sequence::Part;
 pub use streams::{Moment, Ordered, StreamId, Streams};
 pub use triage::{OpenTriage, Triage};
-
-/// Bytes of a launch's records that are kept to be sorted. Those of a launch with more are taken as they come: which of several
-/// races at a place is reported may then depend on it.
-const MOST_SORTED: usize = 1 << 30;
 
 /// Reasons that are kept at most why it is not known what instructions touch.
 const MOST_UNRESOLVED: usize = 64;
@@ -177,186 +174,6 @@ impl Sites {
     fn table(&self, id: SiteId) -> Option<&SiteTable> {
         let at = self.0.partition_point(|table| table.first() <= id.0).checked_sub(1)?;
         self.0.get(at).map(|table| &**table)
-    }
-}
-
-/// Takes records and finds races.
-#[derive(Debug)]
-pub struct Engine {
-    orderer: Orderer,
-    core: Core,
-    launches: Vec<LaunchReport>,
-    /// Launches are reported on.
-    reports: bool,
-    /// Records of the launch at hand.
-    held: Held,
-    /// It has too many to be kept.
-    streams: bool,
-}
-
-impl Engine {
-    /// An engine for runs of this plan.
-    pub fn new(sites: Arc<SiteTable>, plan: &Plan) -> Self {
-        let mut engine = Self::of(Orderer::new(&sites), true);
-        engine.core.add_sites(sites);
-        engine.core.launches = launches(plan);
-        engine.core.several_devices = plan.launches.iter().any(|launch| launch.device != 0);
-        engine
-    }
-
-    /// An engine that learns of modules and launches as they come. It keeps no `LaunchReport`.
-    pub fn open() -> Self {
-        Self::of(Orderer::new(&SiteTable::default()), false)
-    }
-
-    fn of(orderer: Orderer, reports: bool) -> Self {
-        Self {
-            orderer,
-            core: Core::new(),
-            launches: Vec::new(),
-            reports,
-            held: Held::default(),
-            streams: false,
-        }
-    }
-
-    /// The number that the first site of the next module has to have.
-    pub fn next_site(&self) -> u32 {
-        u32::try_from(self.core.roles.len()).unwrap_or(u32::MAX)
-    }
-
-    /// Adds a module.
-    pub fn add_module(&mut self, sites: Arc<SiteTable>) {
-        self.orderer.add(&sites);
-        self.core.add_sites(sites);
-    }
-
-    /// Adds the launch that runs next, as number `order.index`.
-    pub fn add_launch(&mut self, launch: &backend::Launch, order: Ordered) {
-        self.core.several_devices |= launch.device != 0;
-        self.core.add_launch(Geometry::of(launch), launch.shared, launch.device, order);
-    }
-
-    /// Tells of memory that launches may access from now on. What was known of the same addresses is gone.
-    pub fn add_region(&mut self, region: &Region) {
-        self.core.outward.region(region);
-    }
-
-    /// Takes what an operation of the host, such as a copy, does to memory. `site` stands for its kind.
-    pub fn host_operation(&mut self, site: SiteId, accesses: &[HostAccess], order: Ordered) {
-        let index = order.index;
-        self.core.add_launch(Geometry::new(1), 0, 0, order);
-        self.core.begin(index);
-        self.core.host_operation(site, accesses);
-        self.core.end(false);
-    }
-
-    /// Findings since the last call, each with a number that stays its own: new ones and, if `changes`, those that have
-    /// grown.
-    pub fn news(&mut self, changes: bool) -> Vec<(u32, Finding)> {
-        self.core.collector.news(changes)
-    }
-
-    /// The shared variables of the last launch.
-    pub fn shared_variables(&mut self) -> Vec<Region> {
-        std::mem::take(&mut self.core.shared_variables)
-    }
-
-    /// Strong operations whose order could not be told, accesses that were forgotten, and damage in the records, so far.
-    pub fn shortcomings(&self) -> (u64, u64, Option<DecodeError>) {
-        (self.orderer.degraded(), self.core.lost, self.orderer.damaged())
-    }
-
-    /// Instructions since the last call of which it is not known what they touch, and why.
-    pub fn unresolved(&mut self) -> Vec<(Site, String)> {
-        let Core { unresolved, told, sites, .. } = &mut self.core;
-        let news = unresolved.get(*told..).unwrap_or(&[]).iter();
-        let news = news.filter_map(|(site, why)| Some((sites.get(*site)?.clone(), why.clone()))).collect();
-        *told = unresolved.len();
-        news
-    }
-
-    /// Whether all earlier launches of the plan have ended when this one starts, and it has when any later one does.
-    fn stands_alone(&self, index: u32) -> bool {
-        let at = index as usize;
-        self.core.launches.get(at).is_some_and(|launch| launch.open.is_empty())
-            && self.core.launches.get(at + 1).is_none_or(|next| next.oldest > index)
-    }
-
-    /// Tickets of a counter up to this one were drawn by operations that nothing else is told of.
-    fn passed(&mut self, counter: u32, ticket: u64) {
-        self.orderer.passed(counter, ticket);
-    }
-
-    /// Takes over what others have kept of all that came so far, `number` times.
-    fn adopt<'k>(&mut self, kept: impl Iterator<Item = &'k mut Kept>, number: u64) {
-        self.held.adopt(kept, number);
-    }
-
-    /// Takes what is held.
-    fn take_held(&mut self) {
-        let Self { orderer, core, held, .. } = self;
-        let segments = held.as_it_came();
-        if held.bytes() > MOST_SORTED {
-            segments.iter().for_each(|units| orderer.feed(units, core));
-        } else {
-            let part = |site: u32| core.roles.get(site as usize).map_or(Part::Early, Role::part);
-            Sequence::of(&segments, part).each(|units| orderer.feed(units, core));
-        }
-        held.clear();
-    }
-
-    /// Ends the analysis.
-    pub fn finish(self) -> Report {
-        Report {
-            findings: self.core.collector.finish(),
-            launches: self.launches,
-            degraded: self.orderer.degraded(),
-            lost: self.core.lost,
-            damaged: self.orderer.damaged(),
-            unresolved: self.core.unresolved,
-        }
-    }
-}
-
-impl Sink for Engine {
-    fn begin(&mut self, info: &LaunchInfo) {
-        info.regions.iter().for_each(|region| self.add_region(region));
-        let geometry = self.core.begin(info.index);
-        self.core.images = info.images.clone();
-        self.orderer.begin(geometry);
-        self.orderer.counted_by(info.counter);
-        self.orderer.add_tensor_maps(&info.tensor_maps);
-        self.held.clear();
-        self.streams = false;
-        if !self.reports {
-            return;
-        }
-        let regions = info.regions.clone();
-        self.launches.push(LaunchReport { index: info.index, regions, ..LaunchReport::default() });
-    }
-
-    fn records(&mut self, units: &[Unit]) {
-        if !self.streams {
-            if self.held.bytes() + size_of_val(units) <= MOST_SORTED {
-                self.held.keep(units);
-                return;
-            }
-            self.take_held();
-            self.streams = true;
-        }
-        self.orderer.feed(units, &mut self.core);
-    }
-
-    fn end(&mut self, end: &LaunchEnd) {
-        self.take_held();
-        self.orderer.end(&mut self.core);
-        end.notices.iter().for_each(|notice| self.core.notice(notice));
-        self.core.end(end.unseen_order);
-        if let Some(launch) = self.launches.last_mut() {
-            launch.shared = std::mem::take(&mut self.core.shared_variables);
-            launch.end = end.clone();
-        }
     }
 }
 
@@ -686,31 +503,4 @@ impl Core {
             owner: Owner::Device,
         });
     }
-}
-
-/// Launch order: streams and events, closed transitively.
-fn launches(plan: &Plan) -> Vec<Launch> {
-    let mut launches: Vec<Launch> = Vec::new();
-    for (index, launch) in plan.launches.iter().enumerate() {
-        let mut open = vec![true; index];
-        for (earlier, other) in plan.launches.iter().enumerate().take(index) {
-            if other.stream == launch.stream || launch.after.contains(&earlier) {
-                let through = launches.get(earlier);
-                let ended = |at: usize| {
-                    at == earlier || (at < earlier && through.is_some_and(|launch| launch.follows(at as u32)))
-                };
-                open.iter_mut().enumerate().for_each(|(at, open)| *open &= !ended(at));
-            }
-        }
-        let open = (0..).zip(open).filter(|(_, open)| *open).map(|(at, _)| at).collect();
-        let geometry = Geometry::of(launch);
-        let (dynamic_shared, device) = (launch.shared, launch.device);
-        launches.push(Launch { geometry, open, oldest: 0, dynamic_shared, device });
-    }
-    let mut oldest = u32::MAX;
-    for launch in launches.iter_mut().rev() {
-        oldest = launch.open.first().map_or(oldest, |first| oldest.min(*first));
-        launch.oldest = oldest;
-    }
-    launches
 }
