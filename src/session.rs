@@ -17,6 +17,7 @@ use std::sync::Arc;
 
 use crate::backend::{Backend, BackendError, Plan, Program, Region, Sink};
 use crate::diag::Diagnostic;
+use crate::engine::Analysis;
 pub use crate::explain::Policy;
 use crate::finding::Finding;
 use crate::instrument::{SiteId, SiteTable};
@@ -35,8 +36,8 @@ pub trait Parts: Sync {
     fn gpu_name(&self) -> Result<String, BackendError>;
     /// An emulator. Every worker thread makes its own.
     fn emulator(&self) -> Result<Box<dyn Backend>, BackendError>;
-    /// A fresh engine for one run of a plan, with a triage or without.
-    fn detector(&self, sites: &Arc<SiteTable>, plan: &Plan, triage: bool) -> Box<dyn Detector>;
+    /// A fresh engine for one run of a plan.
+    fn detector(&self, sites: &Arc<SiteTable>, plan: &Plan, analysis: Analysis) -> Box<dyn Detector>;
     /// The instrumented text of a program.
     fn instrument(&self, program: Program<'_>) -> Result<String, Box<Diagnostic>>;
 }
@@ -56,6 +57,8 @@ pub struct Observed {
     pub shared: Vec<Vec<Region>>,
     /// Why the order of synchronisation could not be replayed, one sentence each.
     pub degraded: Vec<String>,
+    /// Records that were not looked at because the memory for it was used up.
+    pub unchecked: u64,
     /// Instructions of which it is not known what they touch, and why.
     pub unresolved: Vec<(SiteId, String)>,
 }

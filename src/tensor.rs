@@ -142,6 +142,9 @@ pub struct TensorMap {
     pub nan: bool,
 }
 
+/// Of this are the NaNs, of whatever type, that stand for what lies outside of a tensor. The ISA leaves their bits open; these are an H200's.
+pub const OUT_OF_BOUNDS: u16 = 0x7ff7;
+
 impl TensorMap {
     /// A tensor of one element, which is the box, in so many dimensions.
     pub fn new(ty: DataType, rank: usize, address: u64) -> Self {

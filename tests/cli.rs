@@ -72,6 +72,9 @@ fn usage_errors_exit_2() {
         &["run", "a.ptx", "--grid", "0"],
         &["run", "a.ptx", "--block", "1,2,3,4"],
         &["run", "a.ptx", "--timeout", "-1"],
+        &["run", "a.ptx", "--memory-limit", "0"],
+        &["run", "a.ptx", "--memory-limit", "8Q"],
+        &["run", "a.ptx", "--memory-limit", "much"],
         &["run", "a.ptx", "--schedules", "0"],
         &["run", "a.ptx", "--deny", "R999"],
         &["run", "a.ptx", "--format", "json", "--output", "a", "--output", "b"],
@@ -109,6 +112,26 @@ fn help_and_version_are_no_errors() {
         let (code, out, err) = folder.ptxrace(args);
         assert_eq!((code, err.as_str()), (0, ""), "{args:?}");
         assert!(!out.is_empty(), "{args:?}");
+    }
+}
+
+#[test]
+fn too_little_memory_is_no_clean_run() {
+    let folder = Folder::new(&[("a.ptx", PTX)]);
+    let run = |limit: &str| {
+        let launch = ["--grid", "64", "--block", "256", "--arg", "out:u32[256]=0", "--arg", "value:u32=1"];
+        let args = [&["run", "a.ptx", "--backend", "emu", "--memory-limit", limit], &launch[..]].concat();
+        folder.ptxrace(&args)
+    };
+    let (code, out, _) = run("16K");
+    assert_eq!(code, 3, "{out}");
+    assert!(out.contains("records were not checked: the memory for the analysis was used up"), "{out}");
+    assert!(out.contains("--memory-limit"), "{out}");
+    // All blocks store the same.
+    for limit in ["none", "1G", "64 MiB"] {
+        let (code, out, err) = run(limit);
+        assert_eq!(code, 0, "{limit}: {out}{err}");
+        assert!(out.contains("R010"), "{limit}: {out}");
     }
 }
 

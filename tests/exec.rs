@@ -39,6 +39,7 @@ const REVERSE: &[(&str, &str, &str)] = &[("R001", "block", "tile")];
 fn c_cases() -> Vec<(&'static str, Case)> {
     let race = Case { code: 66, verdict: "race", findings: REVERSE, launches: 1, ..CLEAN };
     let unsure = Case { verdict: "inconclusive", ..CLEAN };
+    let overwritten = Case { findings: &[("R006", "launch", "cuMemAlloc #1")], launches: 2, ..race };
     vec![
         ("clean", Case { what: "clean", launches: 5, ..CLEAN }),
         ("status", Case { what: "status", code: 7, launches: 5, ..CLEAN }),
@@ -49,12 +50,18 @@ fn c_cases() -> Vec<(&'static str, Case)> {
         ("kill", Case { what: "kill", ..race }),
         ("leave", Case { what: "leave", ..race }),
         ("kill-allowed", Case { what: "kill", flags: &["--allow", "R001"], code: 137, launches: 1, ..CLEAN }),
-        (
-            "streams",
-            Case { what: "streams", findings: &[("R006", "launch", "cuMemAlloc #1")], launches: 2, ..race },
-        ),
+        ("streams", Case { what: "streams", ..overwritten }),
+        ("backtraces", Case { what: "streams", flags: &["--backtraces"], ..overwritten }),
         ("event", Case { what: "event", launches: 2, ..CLEAN }),
         ("host", Case { what: "host", launches: 2, ..CLEAN }),
+        ("value", Case { what: "value", launches: 2, ..CLEAN }),
+        ("value-batch", Case { what: "value-batch", launches: 2, ..CLEAN }),
+        ("value-early", Case { what: "value-early", ..overwritten }),
+        ("value-unpublished", Case { what: "value-unpublished", ..overwritten }),
+        (
+            "value-unknown",
+            Case { what: "value-unknown", incomplete: &["unsupported-call"], launches: 2, ..unsure },
+        ),
         ("copy", Case { what: "copy", findings: &[("R006", "host", "cuMemAlloc #1")], ..race }),
         ("copy-waits", Case { what: "copy-waits", launches: 1, ..CLEAN }),
         (
@@ -168,6 +175,7 @@ fn device_cases() -> Vec<(&'static str, Case)> {
         ("tally", Case { what: "tally", findings: narrow, ..race }),
         clean("tally-system", 2),
         clean("copy", 2),
+        clean("copy-before", 2),
         ("copy-apart", Case { what: "copy-apart", findings: copied, ..race }),
     ]
 }
@@ -315,7 +323,7 @@ fn compile(folder: &Path, name: &str) -> Option<PathBuf> {
     let app = folder.join(name);
     let source = root().join("tests/exec").join(name).with_extension("c");
     let output = Command::new("cc")
-        .args(["-Wall", "-Wextra", "-Werror", "-O1", "-o"])
+        .args(["-Wall", "-Wextra", "-Werror", "-g", "-O1", "-o"])
         .arg(&app)
         .arg(source)
         .arg("-L")
@@ -328,9 +336,9 @@ fn compile(folder: &Path, name: &str) -> Option<PathBuf> {
 }
 
 /// The whole text of a report, for what is only there.
-fn shows(program: &[&Path], parts: &[&str]) -> Result<(), Failed> {
+fn shows(program: &[&Path], flags: &[&str], parts: &[&str]) -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
-    let output = exec(On::Emulator, &[], program, &folder.path().join("report.json"));
+    let output = exec(On::Emulator, flags, program, &folder.path().join("report.json"));
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     match parts.iter().find(|part| !said.contains(**part)) {
         Some(part) => Err(format!("`{part}` is missing in\n{said}").into()),
@@ -420,10 +428,11 @@ fn main() {
         check(On::Emulator, &case, &[&app, Path::new(case.what), &kernels()])
     };
     trials.push(Trial::test("device/emu/three", run).with_ignored_flag(ignored));
-    for (name, what, parts) in [
+    for (name, what, flags, parts) in [
         (
             "streams",
             "streams",
+            &[][..],
             &[
                 "launch #0 in stream 1 and launch #1 in stream 2 are not ordered by an event",
                 "in `cuMemAlloc #1` (`.global`, 1024 bytes)",
@@ -434,14 +443,28 @@ fn main() {
         (
             "diamond-race",
             "diamond-race",
+            &[],
             &[
                 "launch #4 in stream 1 and launch #5 in stream 1 are nodes of one graph, and no path of its edges orders them",
                 "add an edge from (1) to (2)",
             ][..],
         ),
         (
+            "backtraces",
+            "streams",
+            &["--backtraces"],
+            &["note: `cuMemAlloc #1` was allocated in `", "tests/exec/app.c:", "called by `main` at "][..],
+        ),
+        (
+            "memory-limit",
+            "clean",
+            &["--memory-limit", "4K"],
+            &["inconclusive: the rest of a launch was not checked", "give it more with `--memory-limit`"][..],
+        ),
+        (
             "copy",
             "copy",
+            &[],
             &[
                 "data race on `cuMemAlloc #1` in global memory between a launch and `cuMemcpyDtoHAsync`",
                 "(2) is `cuMemcpyDtoHAsync`, operation #1 in stream 2: a read",
@@ -452,7 +475,7 @@ fn main() {
         let ignored = app.is_none();
         let run = move || {
             let app = app.ok_or("there is no C compiler")?;
-            shows(&[&app, Path::new(what), &kernels()], parts)
+            shows(&[&app, Path::new(what), &kernels()], flags, parts)
         };
         trials.push(Trial::test(format!("c/{name}/text"), run).with_ignored_flag(ignored));
     }

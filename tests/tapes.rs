@@ -13,7 +13,7 @@ use common::{name, programs, record, root, within};
 use libtest_mimic::{Arguments, Failed, Trial};
 use ptxrace::backend::emu::Emulator;
 use ptxrace::backend::{LaunchInfo, RunOptions, Sink};
-use ptxrace::engine::{HostAccess, Moment, StreamId, Streams};
+use ptxrace::engine::{Analysis, HostAccess, Moment, StreamId, Streams};
 use ptxrace::explain::Search;
 use ptxrace::finding::AccessClass;
 use ptxrace::report::{Reason, Report, Silent, Verdict};
@@ -133,8 +133,9 @@ fn recorded(
     Ok(Gave { report: merge(logs, policy, &search, COMMAND), trace: std::fs::read(path)?, error })
 }
 
-fn request(no_triage: bool, policy: &Policy) -> ReplayRequest {
-    ReplayRequest { file: "a.trace".into(), policy: policy.clone(), command: COMMAND.into(), no_triage }
+fn request(triage: bool, policy: &Policy) -> ReplayRequest {
+    let analysis = Analysis { triage, ..Analysis::default() };
+    ReplayRequest { file: "a.trace".into(), policy: policy.clone(), command: COMMAND.into(), analysis }
 }
 
 fn replayed(bytes: Vec<u8>) -> Result<Replayed, String> {
@@ -155,8 +156,8 @@ fn same(processes: &[(&Path, bool, End)]) -> Result<(), Failed> {
     if let Some(error) = gave.error {
         return Err(error.into());
     }
-    for no_triage in [false, true] {
-        let request = request(no_triage, &policy);
+    for triage in [true, false] {
+        let request = request(triage, &policy);
         let again = replay_bytes(&request, Box::new(gave.trace.clone()), &Linked, &Silent);
         let Replayed { report, ending } = again.map_err(|errors| format!("{errors:?}"))?;
         let (now, then) = (shown(&report), shown(&gave.report));

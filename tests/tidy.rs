@@ -122,6 +122,7 @@ fn unsafe_stays_in_its_rooms() {
             "src/backend/gpu",
             "src/abi",
             "tools/preload/src/api",
+            "tools/preload/src/compilers",
             "tools/preload/src/gpu",
             "tools/preload/src/process.rs",
             "tools/preload/src/stubs",

@@ -362,10 +362,10 @@ fn no_room() -> Result<(), Failed> {
 fn options_of_reports() -> Result<(), Failed> {
     let folder = tempfile::tempdir()?;
     let trace = folder.path().join("a.trace").to_string_lossy().into_owned();
-    let file = "ptx-samples/race/reduce-missing-sync.ptx";
-    let run = ["ptxrace", "run", file, "--backend", "emu", "--record", &trace, "--allow", "R001"];
+    let file = "tests/cases/66-atomics-need-no-barrier/racy.ptx";
+    let run = ["ptxrace", "run", file, "--backend", "emu", "--record", &trace, "--allow", "R007"];
     let replay = ["ptxrace", "replay", &trace];
-    let allowed = [&replay[..], &["--allow", "R001"]].concat();
+    let allowed = [&replay[..], &["--allow", "R007"]].concat();
     for (command, expected) in [(&run[..], 0), (&replay, 1), (&allowed, 0)] {
         let (code, out, err) = ptxrace(words(command))?;
         if code != expected {

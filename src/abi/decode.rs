@@ -41,6 +41,15 @@ pub enum DecodeError {
     },
 }
 
+/// The records in `units`, up to the first damage.
+pub fn records(mut units: &[Unit]) -> impl Iterator<Item = Record<'_>> {
+    std::iter::from_fn(move || {
+        let record = decode(units).ok().flatten()?;
+        units = units.get(record.units().len()..).unwrap_or(&[]);
+        Some(record)
+    })
+}
+
 /// Reads the record at the start of `units`; `None` when there are none.
 #[inline]
 pub fn decode(units: &[Unit]) -> Result<Option<Record<'_>>, DecodeError> {

@@ -35,7 +35,7 @@ pub mod control;
 mod decode;
 mod encode;
 
-pub use decode::{DecodeError, Record, decode};
+pub use decode::{DecodeError, Record, decode, records};
 pub use encode::{Encoder, Lanes, count_lanes, lanes};
 
 /// One 16-byte unit as two words.

@@ -181,6 +181,8 @@ pub struct Ring<'r> {
 
 /// Takes the records as they come. `records` may be called from a thread of the backend.
 pub trait Sink: Send {
+    /// Launches are being prepared whose records will come by many rings, many at a time.
+    fn expect_rings(&mut self) {}
     /// A launch begins. Its records follow, then `end`.
     fn begin(&mut self, info: &LaunchInfo);
     /// Whole records, without lap bits. Those of one warp come in the order it wrote them; nothing is promised

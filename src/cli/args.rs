@@ -9,6 +9,7 @@ use clap::{ArgAction, ArgMatches, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
 
 use super::exit;
+use crate::engine::Budget;
 use crate::fatbin::Arch;
 
 /// A PTX-level instrumenting dynamic race detector for CUDA.
@@ -170,6 +171,9 @@ pub(super) struct RunArgs {
     /// Let the engine see every record, those of clean launches too; the report is the same, and takes longer
     #[arg(long, hide_short_help = true)]
     pub(super) no_triage: bool,
+    /// Memory that the analysis may take, as in 8G; `none` for no limit [default: three quarters of the machine's]
+    #[arg(long, value_name = "BYTES", value_parser = memory_limit)]
+    pub(super) memory_limit: Option<Budget>,
     /// Write what took how long, in nanoseconds, as JSON
     #[arg(long, value_name = "FILE", hide_short_help = true)]
     pub(super) timings: Option<PathBuf>,
@@ -214,6 +218,9 @@ pub(super) struct ReplayArgs {
     /// Let the engine see every record, those of clean launches too; the report is the same, and takes longer
     #[arg(long, hide_short_help = true)]
     pub(super) no_triage: bool,
+    /// Memory that the analysis may take, as in 8G; `none` for no limit [default: three quarters of the machine's]
+    #[arg(long, value_name = "BYTES", value_parser = memory_limit)]
+    pub(super) memory_limit: Option<Budget>,
     #[command(flatten)]
     pub(super) reports: ReportArgs,
 }
@@ -305,6 +312,12 @@ pub(super) struct ExecArgs {
     /// Check only the first N launches of each kernel
     #[arg(long, value_name = "N")]
     pub(super) max_launches: Option<u64>,
+    /// Memory that the analysis may take in each process, as in 8G; `none` for no limit [default: half of the machine's]
+    #[arg(long, value_name = "BYTES", value_parser = memory_limit)]
+    pub(super) memory_limit: Option<Budget>,
+    /// Keep the calls that led to each allocation, and show those of what is raced on
+    #[arg(long)]
+    pub(super) backtraces: bool,
     /// Exit code when there are races
     #[arg(long, value_name = "N", default_value_t = exit::EXEC_RACES)]
     pub(super) race_exit_code: u8,
@@ -395,6 +408,27 @@ pub(super) fn timeout(text: &str) -> Result<Timeout, String> {
         Ok(duration) if !duration.is_zero() => Ok(Timeout(Some(duration))),
         _ => Err("a timeout is more than 0 seconds".into()),
     }
+}
+
+/// `none`, or bytes, with K, M, G or T for 1024 of them, 1024 of those and so on.
+fn memory_limit(text: &str) -> Result<Budget, String> {
+    if text == "none" {
+        return Ok(Budget::UNLIMITED);
+    }
+    let number = text.trim_end_matches(|c: char| !c.is_ascii_digit());
+    let unit = match text[number.len()..].trim().to_ascii_uppercase().as_str() {
+        "" | "B" => 1,
+        "K" | "KB" | "KIB" => 1 << 10,
+        "M" | "MB" | "MIB" => 1 << 20,
+        "G" | "GB" | "GIB" => 1 << 30,
+        "T" | "TB" | "TIB" => 1_u64 << 40,
+        other => return Err(format!("`{other}` is no unit of memory: K, M, G and T are")),
+    };
+    let bytes = number.parse::<u64>().ok().and_then(|number| number.checked_mul(unit));
+    bytes
+        .filter(|bytes| *bytes > 0)
+        .map(Budget::of)
+        .ok_or_else(|| format!("`{text}` is not a number of bytes, as in 8G"))
 }
 
 /// A report to make: its format, and its file unless it goes to standard output.

@@ -59,6 +59,8 @@ pub(super) fn run(args: &ExecArgs, options: &Options, console: &mut Console<'_>)
     let child = Child { program, arguments, variables: around.variables };
     let wanted = Wanted { kernels: args.kernels.clone(), most: args.max_launches };
     let mut settings = Settings::new(folder.path().to_owned(), runner.clone(), &how, wanted);
+    settings.backtraces = args.backtraces;
+    settings.memory = super::memory::limit(args.memory_limit, 1, 2);
     let command = command(args, &runner);
     let recording = match begin(args, &command, &around.notes) {
         Ok(recording) => recording,
@@ -146,6 +148,9 @@ fn command(args: &ExecArgs, runner: &Runner) -> String {
     if Ok(args.timeout) != timeout(DEFAULT_TIMEOUT) {
         let seconds = args.timeout.0.map_or("none".to_owned(), |timeout| timeout.as_secs_f64().to_string());
         words.extend(["--timeout".into(), seconds]);
+    }
+    if args.backtraces {
+        words.push("--backtraces".into());
     }
     words.extend(args.kernels.iter().flat_map(|glob| ["--kernel".into(), quote(glob)]));
     if let Some(most) = args.max_launches {

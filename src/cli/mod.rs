@@ -9,6 +9,7 @@ mod explain;
 mod extract;
 mod init;
 mod instrument;
+mod memory;
 mod merge;
 mod print;
 mod replay;

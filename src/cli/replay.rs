@@ -5,7 +5,8 @@ use std::io;
 use super::args::{ReplayArgs, policy_words};
 use super::reports::Options;
 use super::run::quote;
-use super::{Console, exit};
+use super::{Console, exit, memory};
+use crate::engine::Analysis;
 use crate::report::{Bar, Progress, Silent};
 use crate::session::{Parts, ReplayRequest, Replayed, replay};
 
@@ -23,7 +24,7 @@ pub(super) fn run(
         file: args.trace.clone(),
         policy: options.policy.clone(),
         command,
-        no_triage: args.no_triage,
+        analysis: Analysis { triage: !args.no_triage, memory: memory::limit(args.memory_limit, 3, 4) },
     };
     let bar = Bar::new();
     let progress: &dyn Progress = if console.streams.err_is_terminal { &bar } else { &Silent };

@@ -3,13 +3,14 @@
 use std::io::{self, Write};
 use std::path::PathBuf;
 
-use super::Console;
 use super::args::{
     BackendArg, DEFAULT_TIMEOUT, FormatArg, MemoryArg, OnFullArg, RunArgs, policy_words, timeout,
 };
 use super::reports::Options;
+use super::{Console, memory};
 use crate::backend::{MemoryOrder, OnFull, Phase, RunOptions};
 use crate::diag::Diagnostic;
+use crate::engine::Analysis;
 use crate::report::{self, Bar, Progress, Silent};
 use crate::session::launch::LaunchRequest;
 use crate::session::launch::values::display;
@@ -117,7 +118,7 @@ fn request(args: &RunArgs, dumps: &[(String, Option<PathBuf>)], options: &Option
         dump: dumps.iter().map(|(name, _)| name.clone()).collect(),
         command: command(args),
         record: args.record.clone(),
-        no_triage: args.no_triage,
+        analysis: Analysis { triage: !args.no_triage, memory: memory::limit(args.memory_limit, 3, 4) },
     }
 }
 

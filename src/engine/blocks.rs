@@ -81,6 +81,7 @@ impl Core {
     /// The last threads of a block end, and its shared memory with them.
     pub(super) fn end_block(&mut self, index: u32, end: BlockEnd) {
         let Some(block) = self.blocks.remove(index) else { return };
+        self.of_blocks = self.of_blocks.saturating_sub(block.shared.bytes());
         for place in &block.locations {
             self.locations.remove(place);
         }

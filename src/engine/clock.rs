@@ -255,19 +255,40 @@ impl Clock {
 }
 
 /// Clocks of `fence.sc` fences, for the order that causality forces between them.
-/// `near` counts fences of any scope by threads of the own block, `wide` those of device scope by anyone.
+/// `near` counts fences of any scope by threads of the own block, `wide` those of device scope by anyone, `clusters` those of
+/// cluster scope or wider, by cluster, where clusters have several blocks.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ScClocks {
     pub(super) near: Clock,
     pub(super) wide: Clock,
+    clusters: SmallVec<[(u32, Clock); 1]>,
 }
 
 impl ScClocks {
+    /// The fences of a cluster.
+    pub(super) fn cluster_mut(&mut self, cluster: u32) -> &mut Clock {
+        let known = self.clusters.iter().position(|(of, _)| *of == cluster);
+        let at = known.unwrap_or_else(|| {
+            self.clusters.push((cluster, Clock::default()));
+            self.clusters.len() - 1
+        });
+        &mut self.clusters[at].1
+    }
+
+    /// What comes before a fence of the own block that reaches its cluster, if given, and the device, if it is wide.
+    pub(super) fn before(&self, cluster: Option<u32>, wide: bool) -> impl Iterator<Item = &Clock> {
+        let peers = self.clusters.iter().filter(move |(of, _)| Some(*of) == cluster).map(|(_, clock)| clock);
+        peers.chain(wide.then_some(&self.wide)).chain([&self.near])
+    }
+
     fn join(&mut self, other: &Self, same_block: bool) {
         if same_block {
             self.near.join(&other.near);
         }
         self.wide.join(&other.wide);
+        for (cluster, clock) in &other.clusters {
+            self.cluster_mut(*cluster).join(clock);
+        }
     }
 }
 
@@ -476,7 +497,7 @@ pub(super) fn join_sc(own: &mut Option<Arc<ScClocks>>, theirs: Option<&Arc<ScClo
     let Some(theirs) = theirs else { return };
     match own {
         None if same_block => *own = Some(Arc::clone(theirs)),
-        None => *own = Some(Arc::new(ScClocks { near: Clock::default(), wide: theirs.wide.clone() })),
+        None => *own = Some(Arc::new(ScClocks { near: Clock::default(), ..ScClocks::clone(theirs) })),
         Some(own) if Arc::ptr_eq(own, theirs) => {}
         Some(own) => Arc::make_mut(own).join(theirs, same_block),
     }

@@ -70,7 +70,11 @@ pub(super) fn touch(
     if !stroke.keep {
         return 0;
     }
-    u64::from(cell.add(key, *entry, open, |earlier| viewer.preceding(earlier, entry)))
+    let before = cell.apart();
+    let lost = cell.add(key, *entry, open, |earlier| viewer.preceding(earlier, entry));
+    let after = cell.apart();
+    shadow.grew(before, after);
+    u64::from(lost)
 }
 
 /// Who asks what came before: what the thread knows.

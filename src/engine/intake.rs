@@ -5,16 +5,13 @@ use std::sync::Arc;
 
 use super::kept::{Held, Kept};
 use super::sequence::{Part, Sequence};
-use super::{Core, HostAccess, Launch, LaunchReport, Ordered, Report, Role};
-use crate::abi::{DecodeError, Unit};
+use super::{Budget, Core, HostAccess, Launch, LaunchReport, Ordered, Report, Role};
+use crate::abi::{DecodeError, Unit, records};
 use crate::backend::{self, LaunchEnd, LaunchInfo, Plan, Region, Sink};
-use crate::event::{Geometry, Orderer};
+use crate::event::{Geometry, Orderer, Place};
 use crate::finding::Finding;
 use crate::instrument::{Site, SiteId, SiteTable};
-
-/// Bytes of a launch's records that are kept to be sorted. Those of a launch with more are taken as they come: which of several
-/// races at a place is reported may then depend on it.
-const MOST_SORTED: usize = 1 << 30;
+use crate::isa::AccessKind;
 
 /// Takes records and finds races.
 #[derive(Debug)]
@@ -26,8 +23,23 @@ pub struct Engine {
     reports: bool,
     /// Records of the launch at hand.
     held: Held,
+    /// So many bytes of them are kept.
+    most_held: usize,
     /// It has too many to be kept.
     streams: bool,
+}
+
+/// What an engine could not do, so far.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Shortcomings {
+    /// Strong operations whose order could not be told.
+    pub degraded: u64,
+    /// Accesses that were forgotten.
+    pub lost: u64,
+    /// Records that were not looked at.
+    pub unchecked: u64,
+    /// Damage in the records.
+    pub damaged: Option<DecodeError>,
 }
 
 impl Engine {
@@ -52,8 +64,21 @@ impl Engine {
             launches: Vec::new(),
             reports,
             held: Held::default(),
+            most_held: Budget::UNLIMITED.sorted(),
             streams: false,
         }
+    }
+
+    /// The same with so much memory.
+    #[must_use]
+    pub fn within(mut self, memory: Budget) -> Self {
+        self.set_memory(memory);
+        self
+    }
+
+    pub(super) fn set_memory(&mut self, memory: Budget) {
+        self.most_held = memory.sorted();
+        self.core.room = memory.shadow();
     }
 
     /// The number that the first site of the next module has to have.
@@ -98,9 +123,14 @@ impl Engine {
         std::mem::take(&mut self.core.shared_variables)
     }
 
-    /// Strong operations whose order could not be told, accesses that were forgotten, and damage in the records, so far.
-    pub fn shortcomings(&self) -> (u64, u64, Option<DecodeError>) {
-        (self.orderer.degraded(), self.core.lost, self.orderer.damaged())
+    /// What could not be done, so far.
+    pub fn shortcomings(&self) -> Shortcomings {
+        Shortcomings {
+            degraded: self.orderer.degraded(),
+            lost: self.core.lost,
+            unchecked: self.core.unchecked,
+            damaged: self.orderer.damaged(),
+        }
     }
 
     /// Instructions since the last call of which it is not known what they touch, and why.
@@ -131,25 +161,29 @@ impl Engine {
 
     /// Takes what is held.
     fn take_held(&mut self) {
-        let Self { orderer, core, held, .. } = self;
+        let Self { orderer, core, held, most_held, .. } = self;
         let segments = held.as_it_came();
-        if held.bytes() > MOST_SORTED {
-            segments.iter().for_each(|units| orderer.feed(units, core));
+        if held.bytes() > *most_held {
+            segments.iter().for_each(|units| feed(orderer, core, units));
         } else {
+            if core.has_sc_fences {
+                announce(core, &segments);
+            }
             let part = |site: u32| core.roles.get(site as usize).map_or(Part::Early, Role::part);
-            Sequence::of(&segments, part).each(|units| orderer.feed(units, core));
+            Sequence::of(&segments, part).each(|units| feed(orderer, core, units));
         }
-        held.clear();
     }
 
     /// Ends the analysis.
     pub fn finish(self) -> Report {
+        let Shortcomings { degraded, lost, unchecked, damaged } = self.shortcomings();
         Report {
             findings: self.core.collector.finish(),
             launches: self.launches,
-            degraded: self.orderer.degraded(),
-            lost: self.core.lost,
-            damaged: self.orderer.damaged(),
+            degraded,
+            lost,
+            unchecked,
+            damaged,
             unresolved: self.core.unresolved,
         }
     }
@@ -174,24 +208,57 @@ impl Sink for Engine {
 
     fn records(&mut self, units: &[Unit]) {
         if !self.streams {
-            if self.held.bytes() + size_of_val(units) <= MOST_SORTED {
+            if self.held.bytes() + size_of_val(units) <= self.most_held {
                 self.held.keep(units);
                 return;
             }
             self.take_held();
+            self.held.clear();
             self.streams = true;
         }
-        self.orderer.feed(units, &mut self.core);
+        feed(&mut self.orderer, &mut self.core, units);
     }
 
     fn end(&mut self, end: &LaunchEnd) {
         self.take_held();
         self.orderer.end(&mut self.core);
+        if self.orderer.has_doubts() {
+            self.orderer.explain(&self.held.as_it_came());
+        }
+        self.held.clear();
         end.notices.iter().for_each(|notice| self.core.notice(notice));
         self.core.end(end.unseen_order);
         if let Some(launch) = self.launches.last_mut() {
             launch.shared = std::mem::take(&mut self.core.shared_variables);
             launch.end = end.clone();
+        }
+    }
+}
+
+/// Hands records on, unless there is no room for what they tell.
+#[inline]
+fn feed(orderer: &mut Orderer, core: &mut Core, units: &[Unit]) {
+    if core.full {
+        core.unchecked += records(units).count() as u64;
+        return;
+    }
+    orderer.feed(units, core);
+    core.full |= orderer.bytes() > core.room / 2;
+}
+
+/// Makes places of global memory known that strong operations will read, so that it is kept what weak stores leave there before:
+/// which fences come before such a store may force an order.
+fn announce(core: &mut Core, segments: &[&[Unit]]) {
+    for record in segments.iter().flat_map(|units| records(units)) {
+        let Some(Role::Access(access)) = core.roles.get(record.site() as usize) else { continue };
+        if !access.order.is_strong() || access.kind == AccessKind::Store {
+            continue;
+        }
+        for rank in 0..record.lane_count() {
+            let place = Place::of(&record, rank, &core.geometry);
+            if !place.is_shared() {
+                core.locations.entry(place).or_default();
+            }
         }
     }
 }

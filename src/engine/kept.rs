@@ -40,6 +40,14 @@ impl Kept {
         }
     }
 
+    /// Has the memory for so many units at hand.
+    pub(super) fn warm(&mut self, units: usize) {
+        let mut piece = Vec::with_capacity(PIECE);
+        piece.resize(units.min(PIECE), Unit::default());
+        piece.clear();
+        self.pieces.push(piece);
+    }
+
     /// Forgets what has this number or a later one.
     pub(super) fn forget_from(&mut self, number: u64) {
         self.segments.truncate(self.segments.partition_point(|segment| segment.number < number));

@@ -40,9 +40,11 @@
 //!   them after the observed write alone. Misses that race, which takes a third store.
 //! - *Fence-SC.* Unforced order (mere timing) is no order, as the model demands of a verdict over executions. A forced edge
 //!   needs a *strong* read that observed the write; one through a weak read is not seen (the flag itself is a race then),
-//!   nor one between blocks of a cluster by fences of cluster scope. May report too much.
+//!   nor one through a weak store to shared memory that no strong operation had touched (alike). May name more races where there is
+//!   one.
 //! - *Base causality.* Histories are bounded (`sync::HISTORY`, `sync::CHAINS`, `sync::NEAR_BLOCKS`, `access::PLACES`); beyond them
-//!   edges are lost, and reports may be too many. Beyond `shadow::WEAK_WRITERS` accesses are lost, and the run says so.
+//!   edges are lost, and reports may be too many. Beyond `shadow::WEAK_WRITERS` accesses are lost, and the run says so. When its
+//!   `Budget` is used up, the rest of a launch is not looked at, nor does the run count as clean.
 //! - *Atomicity.* A compare-and-swap that succeeds and changes nothing counts as a read, as a failed one does. May miss.
 //! - *mbarriers.* A wait of a phase counts as knowing all earlier phases of the same mbarrier; an operation without a scope has
 //!   cluster scope, where the ISA says `.cta`; arrivals release what precedes them, never a later relaxed arrival of the
@@ -66,6 +68,7 @@ mod access;
 mod again;
 mod asynchronous;
 mod blocks;
+mod budget;
 mod clock;
 mod collect;
 mod conflict;
@@ -103,8 +106,9 @@ use crate::isa::{
     Access, AsyncCopy, Fence, FenceOrder, Fill, GroupOp, ImageAccess, Mbarrier, Product, ProxyFence, Scope,
     Tile,
 };
+pub use budget::{Analysis, Budget};
 pub use host::HostAccess;
-pub use intake::Engine;
+pub use intake::{Engine, Shortcomings};
 use sequence::Part;
 pub use streams::{Moment, Ordered, StreamId, Streams};
 pub use triage::{OpenTriage, Triage};
@@ -123,6 +127,8 @@ pub struct Report {
     pub degraded: u64,
     /// Accesses that were forgotten because too many unordered ones met at one word.
     pub lost: u64,
+    /// Records that were not looked at because the memory for it was used up.
+    pub unchecked: u64,
     /// Damage in the records.
     pub damaged: Option<DecodeError>,
     /// Instructions of which it is not known what they touch, and why.
@@ -231,6 +237,14 @@ struct Core {
     explained: judge::Explained,
     /// Entries of the shadow that were lost although they mattered.
     lost: u64,
+    /// Bytes that what is known of memory may take.
+    room: usize,
+    /// Bytes of it that are known of blocks' shared memory.
+    of_blocks: usize,
+    /// There is no room left: the rest of the launch is not looked at.
+    full: bool,
+    /// Records that were not.
+    unchecked: u64,
     /// What the host has copied and set.
     host: host::Host,
     /// Not all launches are for the first device.
@@ -243,6 +257,8 @@ struct Core {
     unresolved: Vec<(SiteId, String)>,
     /// How many of those were told of.
     told: usize,
+    /// There are fences that causality may force into an order.
+    has_sc_fences: bool,
 }
 
 impl Core {
@@ -265,17 +281,25 @@ impl Core {
             events: 0,
             explained: judge::Explained::default(),
             lost: 0,
+            room: usize::MAX,
+            of_blocks: 0,
+            full: false,
+            unchecked: 0,
             host: host::Host::default(),
             several_devices: false,
             outward: outward::Outward::default(),
             images: Images::default(),
             unresolved: Vec::new(),
             told: 0,
+            has_sc_fences: false,
         }
     }
 
     /// Adds the sites of a module, whose numbers follow those that are known.
     fn add_sites(&mut self, sites: Arc<SiteTable>) {
+        let is_sc =
+            |site: &Site| matches!(&site.kind, SiteKind::Fence(fence) if fence.order == FenceOrder::Sc);
+        self.has_sc_fences |= sites.sites().iter().any(is_sc);
         self.roles.extend(sites.sites().iter().map(|site| match &site.kind {
             SiteKind::Access(access) => Role::Access(*access),
             SiteKind::Fence(fence) => Role::Fence(*fence),
@@ -317,6 +341,7 @@ impl Core {
         if launch.is_none_or(|launch| launch.oldest >= index) {
             self.global.clear();
         }
+        (self.of_blocks, self.full) = (0, false);
         self.host.begin(launch);
         self.outward.begin();
         self.geometry = launch.map_or(Geometry::new(1), |launch| launch.geometry);
@@ -324,8 +349,11 @@ impl Core {
     }
 
     fn end(&mut self, unseen_order: bool) {
-        self.published_outward();
+        if !self.full {
+            self.published_outward();
+        }
         self.blocks.clear();
+        self.of_blocks = 0;
         self.collector.end_launch(unseen_order);
         // Dynamic shared memory is as large as the launch made it.
         let dynamic =
@@ -351,7 +379,7 @@ impl Core {
         let Some(Role::Fence(fence)) = self.roles.get(record.site() as usize).copied() else { return };
         let (index, warp_index, events) = (record.block(), record.warp(), self.events);
         let home = sync::Home::new(index, self.geometry);
-        let (reach, wide) = (home.reach(fence.scope), sync::is_wide(fence.scope));
+        let reach = home.reach(fence.scope);
         if fence.order.releases() && fence.scope == Scope::Sys && !self.outward.is_empty() {
             let time = self.blocks.get(index).and_then(|block| block.warps.get(usize::from(warp_index)));
             self.outward.fenced(index, warp_index, time.map_or(0, |warp| warp.time));
@@ -370,25 +398,24 @@ impl Core {
             }
         }
         if fence.order == FenceOrder::Sc {
+            let (peers, wide) = (home.peers(reach), reach == sync::Reach::Device);
             // Fences that causality forces to come before this one.
             warp.know.update(record.mask(), live, |own| {
                 let Some(observed) = &own.observed else { return Arc::clone(own) };
-                let forced = if wide { &observed.wide } else { &observed.near };
-                if observed.near.precedes(&own.clock) && forced.precedes(&own.clock) {
+                if observed.before(peers, wide).all(|forced| forced.precedes(&own.clock)) {
                     return Arc::clone(own);
                 }
                 let mut know = clock::Know::clone(own);
-                know.clock.join(forced);
-                know.clock.join(&observed.near);
+                observed.before(peers, wide).for_each(|forced| know.clock.join(forced));
                 Arc::new(know)
             });
             if let thread::LaneKnow::All(know) = &warp.know {
                 let know = Arc::clone(know);
-                warp.note_sc_fence(record.mask(), wide, know);
+                warp.note_sc_fence(record.mask(), home, reach, know);
             } else {
                 for lane in record.lanes() {
                     let know = Arc::clone(warp.know.get(lane));
-                    warp.note_sc_fence(1 << lane, wide, know);
+                    warp.note_sc_fence(1 << lane, home, reach, know);
                 }
             }
         }
@@ -412,20 +439,30 @@ impl Core {
 impl Handler for Core {
     #[inline]
     fn access(&mut self, record: &Record<'_>, ranks: &[u8]) {
+        if self.is_full() {
+            return;
+        }
         self.events += 1;
         if let Some(Role::Access(access)) = self.roles.get(record.site() as usize) {
             let access = *access;
+            let before = self.known_of(record.block());
             self.accessed(&access, record, ranks);
+            self.grew(record.block(), before);
         }
     }
 
     fn event(&mut self, event: Event<'_>) {
+        if !matches!(event, Event::SharedVariable { .. }) && self.is_full() {
+            return;
+        }
         self.events += 1;
         match event {
             Event::Fence { record } => self.fence(&record),
             Event::Copy { record, targets, boxes } => {
                 if let Some(Role::Copy(copy)) = self.roles.get(record.site() as usize).copied() {
+                    let before = self.known_of(record.block());
                     self.copy(&copy, &record, targets, boxes);
+                    self.grew(record.block(), before);
                 }
             }
             Event::Product { records } => self.product(records),
@@ -482,7 +519,31 @@ impl Handler for Core {
     }
 }
 
+/// About what is kept of a place that strong operations touch.
+const LOCATION_BYTES: usize = 768;
+
 impl Core {
+    /// Whether the rest of the launch is not looked at. Without all accesses and all synchronisation, nothing more is told of it.
+    #[inline]
+    fn is_full(&mut self) -> bool {
+        self.unchecked += u64::from(self.full);
+        self.full
+    }
+
+    /// Bytes that are taken by what is known of the shared memory of a block.
+    #[inline]
+    fn known_of(&self, block: u32) -> usize {
+        self.blocks.get(block).map_or(0, |block| block.shared.bytes())
+    }
+
+    /// Looks how much room there is left, after a record of a block of which so much was known before.
+    #[inline]
+    fn grew(&mut self, block: u32, before: usize) {
+        self.of_blocks = (self.of_blocks + self.known_of(block)).saturating_sub(before);
+        let locations = self.locations.len() * LOCATION_BYTES;
+        self.full = self.global.bytes() + self.of_blocks + locations > self.room;
+    }
+
     /// It is not known what an instruction touches.
     fn unresolved(&mut self, site: SiteId, why: &str) {
         let is_new = !self.unresolved.iter().any(|(other, said)| *other == site && said == why);

@@ -20,6 +20,8 @@ use crate::isa::Scope;
 /// Bytes of one cell.
 pub(super) const WORD: u64 = 4;
 const PAGE_BYTES: u64 = WORD * WORDS as u64;
+/// About what finding a page takes.
+const INDEX_BYTES: usize = 32;
 
 /// How an access gets to memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -260,6 +262,17 @@ pub(super) struct Cell {
 }
 
 impl Cell {
+    /// Bytes of what does not lie in the cell itself.
+    pub(super) fn apart(&self) -> usize {
+        let of = |group: &Group| {
+            let entries =
+                if group.entries.spilled() { group.entries.capacity() * size_of::<Entry>() } else { 0 };
+            entries + group.index.as_ref().map_or(0, |index| index.capacity() * size_of::<(WarpKey, u32)>())
+        };
+        let groups = if self.groups.spilled() { self.groups.capacity() * size_of::<Group>() } else { 0 };
+        groups + self.groups.iter().map(of).sum::<usize>()
+    }
+
     /// Adds an access. `ordered` gives the lanes of an entry that precede it in base causality; `open` has the groups, a bit
     /// each, of which it was found that none do. Tells whether an entry was lost that still mattered.
     pub(super) fn add(
@@ -392,9 +405,30 @@ pub(super) struct Shadow {
     /// The last page found: its number and place.
     last: Option<(u64, u32)>,
     quiet: Quiet,
+    /// Pages with cells.
+    loud: usize,
+    /// Bytes of entries that do not lie in their cells.
+    apart: usize,
 }
 
+/// Bytes of the cells of a page.
+const CELLS_BYTES: usize = WORDS * size_of::<Cell>();
+
 impl Shadow {
+    /// About how much memory it takes.
+    #[inline]
+    pub(super) fn bytes(&self) -> usize {
+        self.leaves.len() * (size_of::<Leaf>() + INDEX_BYTES)
+            + self.loud * CELLS_BYTES
+            + self.apart
+            + self.quiet.bytes()
+    }
+
+    /// Entries of a cell have come to lie apart, or no longer do.
+    pub(super) fn grew(&mut self, before: usize, after: usize) {
+        self.apart = (self.apart + after).saturating_sub(before);
+    }
+
     /// The place of the page that holds this byte.
     #[inline]
     fn find(&mut self, address: u64) -> usize {
@@ -418,10 +452,13 @@ impl Shadow {
     /// The cell that holds this byte. Its word speaks up.
     pub(super) fn cell(&mut self, address: u64) -> &mut Cell {
         let at = self.find(address);
-        let Self { leaves, quiet, .. } = self;
+        let Self { leaves, quiet, loud, .. } = self;
         let leaf = &mut leaves[at];
         let index = (address / WORD) as usize % WORDS;
-        let cells = leaf.cells.get_or_insert_with(|| (0..WORDS).map(|_| Cell::default()).collect());
+        let cells = leaf.cells.get_or_insert_with(|| {
+            *loud += 1;
+            (0..WORDS).map(|_| Cell::default()).collect()
+        });
         if !leaf.quiet.is_loud(index) {
             cells[index] = quiet.speak(&mut leaf.quiet, address / WORD);
         }

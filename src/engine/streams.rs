@@ -20,8 +20,16 @@ impl StreamId {
 type Clock = Vec<u32>;
 
 /// What an event has recorded.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Moment(Clock);
+
+impl Moment {
+    /// Keeps what comes before another as well.
+    pub fn meet(&mut self, other: &Self) {
+        self.0.truncate(other.0.len());
+        self.0.iter_mut().zip(&other.0).for_each(|(own, other)| *own = (*own).min(*other));
+    }
+}
 
 /// An operation's place in the order.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,12 +60,14 @@ struct Line {
 pub struct Streams {
     lines: Vec<Line>,
     host: Clock,
+    /// What streams that are made from now on come after, too.
+    met: Clock,
     next: u32,
 }
 
 impl Default for Streams {
     fn default() -> Self {
-        let mut streams = Self { lines: Vec::new(), host: Clock::new(), next: 0 };
+        let mut streams = Self { lines: Vec::new(), host: Clock::new(), met: Clock::new(), next: 0 };
         streams.create(true);
         streams
     }
@@ -96,7 +106,7 @@ impl Streams {
     }
 
     fn create_in(&mut self, legacy: StreamId, blocking: bool) -> StreamId {
-        let (clock, open) = (Clock::new(), VecDeque::new());
+        let (clock, open) = (self.met.clone(), VecDeque::new());
         let fresh = Line { clock, ended: 0, open, blocking, in_use: true, legacy };
         // A stream that is gone, and of which nothing is left to wait for, hands its place on.
         match self.lines.iter().position(|line| !line.in_use && line.open.is_empty()) {
@@ -228,8 +238,9 @@ impl Streams {
         Moment(all)
     }
 
-    /// What any stream is given next comes after this.
+    /// What any stream is given next comes after this, also where it is made later.
     pub fn all_wait(&mut self, event: &Moment) {
+        join(&mut self.met, &event.0);
         self.lines.iter_mut().for_each(|line| join(&mut line.clock, &event.0));
     }
 }
@@ -288,6 +299,8 @@ mod tests {
         assert_eq!(open(&mut streams, other), [0u32; 0]);
         streams.all_wait(&streams.record(other));
         assert_eq!(open(&mut streams, own), [0u32; 0]);
+        let later = streams.create_beside(other, false);
+        assert_eq!(open(&mut streams, later), [6]);
         // It stays as long as its context, and what is destroyed is another's.
         streams.destroy(other);
         assert_ne!(streams.create(false), other);

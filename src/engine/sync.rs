@@ -44,6 +44,11 @@ impl Home {
         self.cluster.is_some()
     }
 
+    /// The cluster, where it has other blocks and what reaches so far reaches them.
+    pub(super) fn peers(self, reach: Reach) -> Option<u32> {
+        self.cluster.filter(|_| reach >= Reach::Cluster)
+    }
+
     /// How far a scope reaches from here.
     pub(super) fn reach(self, scope: Scope) -> Reach {
         match scope {
@@ -104,9 +109,7 @@ impl Message {
     /// Adds what a thread released, so far.
     pub(super) fn add(&mut self, home: Home, reach: Reach, know: &Arc<Know>) {
         add_part(&mut self.near, home.block, know);
-        if reach >= Reach::Cluster
-            && let Some(cluster) = home.cluster
-        {
+        if let Some(cluster) = home.peers(reach) {
             add_part(&mut self.clusters, cluster, know);
         }
         if reach == Reach::Device {
@@ -137,8 +140,8 @@ impl Message {
     /// What a thread may take by an acquire that reaches so far.
     pub(super) fn eligible(&self, home: Home, reach: Reach) -> SmallVec<[&Arc<Know>; 2]> {
         let near = self.near.iter().filter(|(block, _)| *block == home.block).map(|(_, know)| know);
-        let clusters =
-            self.clusters.iter().filter(|(of, _)| reach >= Reach::Cluster && Some(*of) == home.cluster);
+        let peers = home.peers(reach);
+        let clusters = self.clusters.iter().filter(|(of, _)| Some(*of) == peers);
         let wide = self.wide.as_ref().filter(|_| reach == Reach::Device);
         near.chain(clusters.map(|(_, know)| know)).chain(wide).collect()
     }

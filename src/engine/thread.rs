@@ -103,7 +103,9 @@ struct ScFence {
     mask: u32,
     time: Time,
     know: Arc<Know>,
-    wide: bool,
+    reach: Reach,
+    /// The cluster that it reaches, where clusters have several blocks.
+    cluster: Option<u32>,
 }
 
 /// What a lane has fenced and seen, knowledge with its own accesses up to then: the open ends of release and acquire patterns.
@@ -226,7 +228,10 @@ impl Warp {
                 clock.raise(block, warp, fence.mask & mask, fence.time);
             };
             add(&mut all.near);
-            if fence.wide {
+            if let Some(cluster) = fence.cluster {
+                add(all.cluster_mut(cluster));
+            }
+            if fence.reach == Reach::Device {
                 add(&mut all.wide);
             }
         }
@@ -243,16 +248,16 @@ impl Warp {
     }
 
     /// Notes a `fence.sc` of lanes that know `know`.
-    pub(super) fn note_sc_fence(&mut self, mask: u32, wide: bool, know: Arc<Know>) {
-        let time = self.time;
+    pub(super) fn note_sc_fence(&mut self, mask: u32, home: Home, reach: Reach, know: Arc<Know>) {
+        let (time, cluster) = (self.time, home.peers(reach));
         // A narrow fence does not replace a wide one, which still orders with other blocks.
         for fence in &mut self.sc_fences {
-            if wide || !fence.wide {
+            if reach >= fence.reach {
                 fence.mask &= !mask;
             }
         }
         self.sc_fences.retain(|fence| fence.mask != 0);
-        self.sc_fences.push(ScFence { mask, time, know, wide });
+        self.sc_fences.push(ScFence { mask, time, know, reach, cluster });
     }
 
     /// All that one lane hands on.

@@ -26,7 +26,7 @@ pub use order::Orderer;
 pub use sizes::{copied, filled};
 
 /// A location: tagged address, with the block for shared memory.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
     /// The tagged address.
     pub address: u64,

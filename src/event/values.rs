@@ -12,8 +12,6 @@ struct Known {
     loaded: bool,
     /// A weak store left it, which has no ticket: what was replayed after it may have come before it.
     weak: bool,
-    /// What such a store left that came too early: others may see it yet.
-    stray: Option<u64>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -23,7 +21,15 @@ pub(super) struct Values {
     shared: FxHashMap<u32, FxHashMap<u64, Known>>,
 }
 
+/// About what one place takes, when a map has grown.
+const PLACE_BYTES: usize = 2 * size_of::<(u64, Known)>();
+
 impl Values {
+    /// About how much memory those of global memory take. There are few of shared memory.
+    pub(super) fn bytes(&self) -> usize {
+        self.global.len() * PLACE_BYTES
+    }
+
     /// The value there; `None` when nothing is known and any value will do.
     pub(super) fn current(&self, place: Place) -> Option<u64> {
         self.known(place)?.value
@@ -41,20 +47,12 @@ impl Values {
 
     /// A strong operation left this value.
     pub(super) fn set(&mut self, place: Place, value: Option<u64>) {
-        let known = self.entry(place);
-        *known = Known { value, stray: known.stray, ..Known::default() };
+        *self.entry(place) = Known { value, ..Known::default() };
     }
 
-    /// The same of one that read something else than what is there.
-    pub(super) fn set_forced(&mut self, place: Place, value: Option<u64>) {
-        let known = self.entry(place);
-        let stray = if known.weak { known.value } else { known.stray };
-        *known = Known { value, stray, ..Known::default() };
-    }
-
-    /// Whether a weak store that came at another time explains that this value was read.
-    pub(super) fn is_astray(&self, place: Place, read: Option<u64>) -> bool {
-        self.known(place).is_some_and(|known| known.weak || (known.stray.is_some() && known.stray == read))
+    /// Whether a weak store was the last that was replayed there: what was read instead may have come before it.
+    pub(super) fn is_weak(&self, place: Place) -> bool {
+        self.known(place).is_some_and(|known| known.weak)
     }
 
     /// A load saw this value; what a write left stays known as that.
@@ -74,7 +72,7 @@ impl Values {
     pub(super) fn set_weak(&mut self, place: Place, value: Option<u64>) {
         let map = if place.is_shared() { self.shared.get_mut(&place.block) } else { Some(&mut self.global) };
         if let Some(known) = map.and_then(|map| map.get_mut(&place.address)) {
-            *known = Known { value, loaded: false, weak: true, ..*known };
+            *known = Known { value, loaded: false, weak: true };
         }
     }
 

@@ -3,7 +3,8 @@
 
 use super::{Context, Object, show};
 use crate::finding::{AccessClass, Finding, Instead, Missing, Pending, Relation, Rule, Side, Witness};
-use crate::isa::{Order, Scope};
+use crate::instrument::SiteKind;
+use crate::isa::{MbarrierOp, Order, Scope};
 
 /// What the sentences are made of.
 pub(super) struct Told<'t, 'c> {
@@ -54,6 +55,15 @@ impl Told<'_, '_> {
         format!("{}:{}", frame.file, frame.line)
     }
 
+    /// Whether both initialise an mbarrier.
+    fn initialises(&self) -> bool {
+        let is_init = |witness: &Witness| {
+            let kind = self.context.site(witness).map(|site| &site.kind);
+            matches!(kind, Some(SiteKind::Mbarrier(mbarrier)) if matches!(mbarrier.op, MbarrierOp::Init { .. }))
+        };
+        self.finding.witnesses.iter().all(is_init)
+    }
+
     pub(super) fn headline(&self) -> String {
         let on = self.on();
         if self.finding.missing == Missing::Converged && self.finding.rule != Rule::R010 {
@@ -62,6 +72,9 @@ impl Told<'_, '_> {
         match self.finding.rule {
             Rule::R001 => format!("data race on {on}: no block barrier orders these accesses"),
             Rule::R002 => match self.finding.missing {
+                Missing::WarpBarrier { same_instruction: true, .. } if self.initialises() => {
+                    format!("lanes of one instruction each initialise {on}")
+                }
                 Missing::WarpBarrier { same_instruction: true, .. } if self.same_value() => {
                     format!("lanes of one instruction write to {on}")
                 }
@@ -132,6 +145,10 @@ impl Told<'_, '_> {
         match &self.finding.missing {
             Missing::WarpBarrier { same_instruction: true, .. } if self.same_value() => {
                 "(1) and (2) are lanes of one execution of one instruction, and wrote the same value, but others race with it"
+                    .into()
+            }
+            Missing::WarpBarrier { same_instruction: true, .. } if self.initialises() => {
+                "(1) and (2) are lanes of one execution of one instruction, and what becomes of an mbarrier that is initialised again is not defined"
                     .into()
             }
             Missing::WarpBarrier { same_instruction: true, .. } => {
@@ -422,6 +439,9 @@ impl Told<'_, '_> {
             _ => {}
         }
         match &self.finding.missing {
+            Missing::WarpBarrier { same_instruction: true, .. } if self.initialises() => {
+                "let one lane initialise it".into()
+            }
             Missing::WarpBarrier { same_instruction: true, .. } => {
                 "let one lane write, or give every lane an element of its own".into()
             }

@@ -120,6 +120,8 @@ pub struct Object {
     pub bytes: u64,
     /// Bytes of all of the object; `None` when unknown.
     pub size: Option<u64>,
+    /// The calls that led to its making, innermost first, if they were kept.
+    pub allocated: Vec<String>,
 }
 
 /// One access of a witness.
@@ -268,7 +270,15 @@ impl Context<'_> {
             let full = name.as_ref().filter(|name| name.full != name.short).map(|name| name.full.clone());
             let unknown = if tagged.is_shared() { "shared memory" } else { "global memory" };
             let name = name.map_or_else(|| unknown.to_owned(), |name| name.short);
-            return Object { name, full, offset: at, element: at / bytes.max(1), bytes, size: None };
+            return Object {
+                name,
+                full,
+                offset: at,
+                element: at / bytes.max(1),
+                bytes,
+                size: None,
+                allocated: Vec::new(),
+            };
         };
         let is_buffer =
             !tagged.is_shared() && self.plan.buffers.iter().any(|buffer| buffer.name == region.name);
@@ -284,6 +294,7 @@ impl Context<'_> {
             element: offset / self.element(region, witness),
             bytes,
             size: Some(region.bytes),
+            allocated: Vec::new(),
         }
     }
 

@@ -58,6 +58,7 @@ fn finding(finding: &Explained) -> Finding {
         element: object.element,
         bytes: object.bytes,
         size: object.size,
+        allocated: object.allocated.clone(),
     });
     Finding {
         rule: finding.rule.id().into(),
@@ -231,6 +232,7 @@ fn read_finding(finding: Finding, sources: &Sources) -> Result<Explained, String
             element: object.element,
             bytes: object.bytes,
             size: object.size,
+            allocated: object.allocated,
         }),
         address: finding.address.map(address).transpose()?,
         launch: finding.launch,

@@ -108,11 +108,13 @@ pub enum Reason {
     NoLaunch,
     /// A trace is cut off, or damaged from some place on.
     DamagedTrace,
+    /// The analysis reached the memory that it may take.
+    MemoryLimit,
 }
 
 impl Reason {
     /// Every reason.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::DroppedRecords,
         Self::UnknownInstruction,
         Self::OpaqueKernel,
@@ -124,6 +126,7 @@ impl Reason {
         Self::UnsupportedCall,
         Self::NoLaunch,
         Self::DamagedTrace,
+        Self::MemoryLimit,
     ];
 
     /// Its name in reports.
@@ -140,6 +143,7 @@ impl Reason {
             Self::UnsupportedCall => "unsupported-call",
             Self::NoLaunch => "no-launch",
             Self::DamagedTrace => "damaged-trace",
+            Self::MemoryLimit => "memory-limit",
         }
     }
 }
@@ -299,6 +303,6 @@ mod tests {
     fn every_reason_can_be_read() {
         // A variant that is missing from `ALL` moves those behind it.
         assert!(Reason::ALL.iter().enumerate().all(|(at, reason)| *reason as usize == at));
-        assert_eq!(Reason::ALL.last(), Some(&Reason::DamagedTrace));
+        assert_eq!(Reason::ALL.last(), Some(&Reason::MemoryLimit));
     }
 }

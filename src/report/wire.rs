@@ -151,6 +151,8 @@ pub(super) struct Object {
     pub(super) element: u64,
     pub(super) bytes: u64,
     pub(super) size: Option<u64>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) allocated: Vec<String>,
 }
 
 #[derive(Serialize, Deserialize)]

@@ -14,6 +14,10 @@ use crate::span::Span;
 /// Positions shown at most.
 const MAX_POSITIONS: usize = 6;
 
+/// What to do where the memory for the analysis was used up.
+pub(super) const MEMORY_HELP: &str =
+    "give it more with `--memory-limit`, or check a smaller launch, or fewer kernels at once";
+
 /// Makes the reasons of one run.
 pub(super) struct Why<'w> {
     pub(super) program: Program<'w>,
@@ -122,6 +126,13 @@ impl Why<'_> {
         let message = format!("the order of synchronisation could not be replayed: {detail}");
         let diagnostic = warning(&message);
         Incomplete { reason: Reason::DegradedOrder, detail: detail.to_owned(), diagnostic }
+    }
+
+    /// There was too much to be known at once.
+    pub(super) fn unchecked(&self, records: u64) -> Incomplete {
+        let detail = format!("{records} records were not checked: the memory for the analysis was used up");
+        let diagnostic = warning(&detail).help(MEMORY_HELP);
+        Incomplete { reason: Reason::MemoryLimit, detail, diagnostic }
     }
 
     /// Why a run stopped early.

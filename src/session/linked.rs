@@ -7,7 +7,7 @@ use crate::backend::emu::Emulator;
 use crate::backend::gpu::Gpu;
 use crate::backend::{Backend, BackendError, Plan, Program};
 use crate::diag::Diagnostic;
-use crate::engine::{Engine, Report, Triage};
+use crate::engine::{Analysis, Engine, Report, Triage};
 use crate::instrument::{CallMode, SiteTable, instrument};
 
 /// The backends, the engine and the instrumenter of this build.
@@ -23,9 +23,13 @@ impl Parts for Linked {
         Ok(Box::new(Emulator::new()))
     }
 
-    fn detector(&self, sites: &Arc<SiteTable>, plan: &Plan, triage: bool) -> Box<dyn Detector> {
-        let sites = Arc::clone(sites);
-        if triage { Box::new(Triage::new(sites, plan)) } else { Box::new(Engine::new(sites, plan)) }
+    fn detector(&self, sites: &Arc<SiteTable>, plan: &Plan, analysis: Analysis) -> Box<dyn Detector> {
+        let (sites, memory) = (Arc::clone(sites), analysis.memory);
+        if analysis.triage {
+            Box::new(Triage::new(sites, plan).within(memory))
+        } else {
+            Box::new(Engine::new(sites, plan).within(memory))
+        }
     }
 
     fn gpu_name(&self) -> Result<String, BackendError> {
@@ -75,5 +79,6 @@ fn observed(report: Report) -> Observed {
         degraded.push(format!("{} writes of words with very many writers were forgotten", report.lost));
     }
     degraded.extend(report.damaged.map(|damage| format!("records are damaged: {damage}")));
-    Observed { findings: report.findings, shared, degraded, unresolved: report.unresolved }
+    let Report { findings, unresolved, unchecked, .. } = report;
+    Observed { findings, shared, degraded, unchecked, unresolved }
 }

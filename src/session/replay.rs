@@ -9,6 +9,7 @@ use super::schedules::{All, Job, Schedules};
 use super::{Parts, Policy, exec, hints, tell};
 use crate::backend::{Backend, Buffer, ElementType, Owner, Plan, Program, RunOptions};
 use crate::diag::Diagnostic;
+use crate::engine::Analysis;
 use crate::explain::Sources;
 use crate::instrument::SiteTable;
 use crate::report::{Incomplete, Progress, Reason, Report};
@@ -24,8 +25,8 @@ pub struct ReplayRequest {
     pub policy: Policy,
     /// The command that does this.
     pub command: String,
-    /// The engine sees all records, those of clean launches too.
-    pub no_triage: bool,
+    /// How it is analysed.
+    pub analysis: Analysis,
 }
 
 /// What came of it.
@@ -59,8 +60,8 @@ pub fn replay_bytes(
     let trace = Trace::open(bytes).map_err(|error| vec![refused(request, &error)])?;
     let broken = || trace.broken().map(|broken| damaged(request, broken));
     if let Some(head) = trace.exec() {
-        let (triage, sources) = (!request.no_triage, sources(&trace)?);
-        let replayed = exec::replay(&trace, triage, &request.command, &sources, progress, broken);
+        let (analysis, sources) = (request.analysis, sources(&trace)?);
+        let replayed = exec::replay(&trace, analysis, &request.command, &sources, progress, broken);
         let mut report =
             replayed.map_err(|exec::Foreign| vec![other_version(request, &head.tool, &head.command)])?;
         settle(request, &mut report);
@@ -114,8 +115,8 @@ fn play(
     let sources = sources(trace)?;
     let plan = plan(head);
     let program = Program { source: &source, module: &module, sites: &sites };
-    let (sources, plan, sites, triage) = (&sources, &plan, &sites, !request.no_triage);
-    let job = Job { program, sites, plan, sources, parts, progress, triage, writer: None };
+    let (sources, plan, sites, analysis) = (&sources, &plan, &sites, request.analysis);
+    let job = Job { program, sites, plan, sources, parts, progress, analysis, writer: None };
 
     let seeds = trace.seeds();
     progress.begin(seeds.len() as u64);

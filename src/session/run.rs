@@ -11,6 +11,7 @@ use super::{Parts, Policy, record, tell};
 use crate::backend::{Backend, BackendError, ElementType, Phase, Program, RunOptions};
 use crate::diag::Diagnostic;
 use crate::diag::nearest;
+use crate::engine::Analysis;
 use crate::explain::{Search, Sources};
 use crate::instrument::SiteTable;
 use crate::report::{Progress, Report};
@@ -50,8 +51,8 @@ pub struct Request {
     pub command: String,
     /// Where a trace of it goes.
     pub record: Option<PathBuf>,
-    /// The engine sees all records, those of clean launches too.
-    pub no_triage: bool,
+    /// How what it does is analysed.
+    pub analysis: Analysis,
 }
 
 /// A buffer after the run.
@@ -98,8 +99,9 @@ pub fn run(
     let mut backend = open(request, parts)?;
     let opened = Phase { name: "open", time: begin.elapsed() };
     let name = backend.name();
-    let triage = !request.no_triage;
-    let job = Job { program, sites: &sites, plan, sources: &sources, parts, progress, triage, writer: None };
+    let analysis = request.analysis;
+    let job =
+        Job { program, sites: &sites, plan, sources: &sources, parts, progress, analysis, writer: None };
     let writer = match &request.record {
         Some(path) => {
             let command = format!("{} --backend {name}", request.command);

@@ -15,6 +15,7 @@ use crate::backend::{
     Backend, BackendError, LaunchEnd, LaunchInfo, Outcome, Phase, Plan, Program, Ring, RunOptions, Sink,
 };
 use crate::diag::Severity;
+use crate::engine::Analysis;
 use crate::explain::{Memory, Sources};
 use crate::finding::{Finding, Rule};
 use crate::instrument::{SiteId, SiteTable};
@@ -80,8 +81,7 @@ pub(super) struct Job<'j> {
     pub(super) sources: &'j Sources,
     pub(super) parts: &'j dyn Parts,
     pub(super) progress: &'j dyn Progress,
-    /// Clean launches are told before the engine sees them.
-    pub(super) triage: bool,
+    pub(super) analysis: Analysis,
     /// Where records go besides.
     pub(super) writer: Option<&'j Writer>,
 }
@@ -98,7 +98,7 @@ pub(super) struct Schedules<'s> {
 impl<'j> Job<'j> {
     /// Runs one schedule.
     pub(super) fn one(&self, backend: &mut dyn Backend, options: &RunOptions) -> Result<One, BackendError> {
-        let mut detector = self.parts.detector(self.sites, self.plan, self.triage);
+        let mut detector = self.parts.detector(self.sites, self.plan, self.analysis);
         let mut tap = Tap {
             inner: &mut *detector,
             progress: self.progress,
@@ -154,6 +154,7 @@ impl<'j> Job<'j> {
         incomplete.extend(outcome.stop.iter().map(|stop| why.stop(stop)));
         incomplete.extend(observed.unresolved.iter().filter_map(|(site, what)| why.unresolved(*site, what)));
         incomplete.extend(observed.degraded.iter().map(|detail| why.degraded(detail)));
+        incomplete.extend((observed.unchecked > 0).then(|| why.unchecked(observed.unchecked)));
         One {
             findings: observed.findings,
             memory: Arc::new(memory),
@@ -179,6 +180,8 @@ impl<'j> Job<'j> {
         }
         let failed = Mutex::new(None::<BackendError>);
         let workers = thread::available_parallelism().map_or(1, |n| n.get() as u64).min(schedules.count);
+        let memory = self.analysis.memory.shared_by(workers);
+        let job = Job { analysis: Analysis { memory, ..self.analysis }, ..*self };
         thread::scope(|scope| {
             for _ in 0..workers {
                 scope.spawn(|| {
@@ -190,7 +193,7 @@ impl<'j> Job<'j> {
                                 return Ok(());
                             }
                             let seed = (schedules.seed)(index);
-                            let one = self.one(&mut *backend, &RunOptions { seed, ..*options })?;
+                            let one = job.one(&mut *backend, &RunOptions { seed, ..*options })?;
                             united.add(index, seed, one);
                             self.progress.schedule();
                         }
@@ -303,6 +306,10 @@ struct Tap<'t> {
 }
 
 impl Sink for Tap<'_> {
+    fn expect_rings(&mut self) {
+        self.inner.expect_rings();
+    }
+
     fn begin(&mut self, info: &LaunchInfo) {
         self.infos.push(info.clone());
         if let Some(tape) = &mut self.tape {

@@ -118,7 +118,13 @@ impl Detector for FakeDetector {
             owner: Owner::Device,
         };
         let findings = self.findings.map_or_else(Vec::new, |findings| findings(self.seed));
-        Observed { findings, shared: vec![vec![tile]], degraded: Vec::new(), unresolved: Vec::new() }
+        Observed {
+            findings,
+            shared: vec![vec![tile]],
+            degraded: Vec::new(),
+            unchecked: 0,
+            unresolved: Vec::new(),
+        }
     }
 }
 
@@ -135,7 +141,7 @@ impl Parts for Fake {
         Ok(Box::new(FakeBackend { stop: self.stop.clone(), end: self.end.clone() }))
     }
 
-    fn detector(&self, _: &Arc<SiteTable>, _: &Plan, _: bool) -> Box<dyn Detector> {
+    fn detector(&self, _: &Arc<SiteTable>, _: &Plan, _: Analysis) -> Box<dyn Detector> {
         Box::new(FakeDetector { findings: Some(self.findings), seed: 0 })
     }
 

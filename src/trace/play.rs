@@ -4,7 +4,7 @@ use super::chunk::Kind;
 use super::read::{Break, Chunk, Trace};
 use super::units::gather;
 use super::wire::Done;
-use crate::abi::{Unit, decode};
+use crate::abi::{Unit, records};
 use crate::backend::{
     Backend, BackendError, LaunchEnd, LaunchInfo, Outcome, Plan, Program, RunOptions, Sink,
 };
@@ -104,13 +104,8 @@ impl Trace {
 }
 
 /// How many records there are, for a launch whose end does not say so.
-fn count(mut units: &[Unit]) -> u64 {
-    let mut records = 0;
-    while let Ok(Some(record)) = decode(units) {
-        units = units.get(record.units().len()..).unwrap_or(&[]);
-        records += 1;
-    }
-    records
+fn count(units: &[Unit]) -> u64 {
+    records(units).count() as u64
 }
 
 impl Backend for Player<'_> {

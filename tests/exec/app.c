@@ -26,6 +26,9 @@ int cuStreamWaitEvent(Handle, Handle, unsigned);
 int cuEventCreate(Handle *, unsigned);
 int cuEventRecord(Handle, Handle);
 int cuEventSynchronize(Handle);
+int cuStreamWriteValue32_v2(Handle, Device, unsigned, unsigned);
+int cuStreamWaitValue32_v2(Handle, Device, unsigned, unsigned);
+int cuStreamBatchMemOp_v2(Handle, unsigned, const void *, unsigned);
 int cuMipmappedArrayCreate(Handle *, const void *, unsigned);
 
 enum { N = 256, NON_BLOCKING = 1 };
@@ -88,6 +91,36 @@ static void two_streams(const char *order) {
         CHECK(cuStreamWaitEvent(second, event, 0));
     } else if (strcmp(order, "host") == 0) {
         CHECK(cuStreamSynchronize(first));
+    }
+    run_fill(a, 2, second);
+    CHECK(cuCtxSynchronize());
+}
+
+// Both kernels write the same memory, in two streams; the second waits for a value that the first stream writes.
+static void value(const char *order) {
+    enum { PUBLISHES, NO_BARRIER, EQUAL = 1 };
+    Device flag;
+    CHECK(cuMemAlloc_v2(&flag, 4));
+    CHECK(cuMemsetD32Async(flag, strcmp(order, "value-unknown") == 0, 1, first));
+    CHECK(cuStreamSynchronize(first));
+    if (strcmp(order, "value-early") == 0)
+        CHECK(cuStreamWriteValue32_v2(first, flag, 1, PUBLISHES));
+    run_fill(a, 1, first);
+    if (strcmp(order, "value") == 0)
+        CHECK(cuStreamWriteValue32_v2(first, flag, 1, PUBLISHES));
+    else if (strcmp(order, "value-unpublished") == 0)
+        CHECK(cuStreamWriteValue32_v2(first, flag, 1, NO_BARRIER));
+    if (strcmp(order, "value-batch") == 0) {
+        enum { WAIT = 1, WRITE = 2 };
+        struct {
+            uint64_t operation;
+            Device address;
+            uint64_t value, flags, unused[2];
+        } written[] = {{WRITE, flag, 2, PUBLISHES, {0}}, {WRITE, flag, 1, PUBLISHES, {0}}}, awaited = {WAIT, flag, 1, EQUAL, {0}};
+        CHECK(cuStreamBatchMemOp_v2(first, 2, written, 0));
+        CHECK(cuStreamBatchMemOp_v2(second, 1, &awaited, 0));
+    } else {
+        CHECK(cuStreamWaitValue32_v2(second, flag, 1, EQUAL));
     }
     run_fill(a, 2, second);
     CHECK(cuCtxSynchronize());
@@ -227,6 +260,8 @@ int main(int count_of_arguments, char **arguments) {
         two_streams("event");
     } else if (strcmp(what, "host") == 0) {
         two_streams("host");
+    } else if (strncmp(what, "value", 5) == 0) {
+        value(what);
     } else if (strcmp(what, "copy") == 0) {
         copy(0);
     } else if (strcmp(what, "copy-waits") == 0) {

@@ -109,11 +109,11 @@ static void tally(int system) {
 }
 
 // What the first has written is copied to the second, which goes on with it. In default streams such a copy waits for those of both
-// devices, and both wait for it; in another stream it does not.
-static void copy(int apart) {
+// devices, of other streams, too (`before`), and both wait for it; in another stream (`apart`) it does not.
+static void copy(int apart, int before) {
     struct Gpu *from = &gpus[0], *to = &gpus[1];
     unsigned host[N];
-    run_fill(from, from->memory, 3, NULL);
+    run_fill(from, from->memory, 3, before ? from->stream : NULL);
     CHECK(cuCtxSetCurrent(to->context));
     if (apart)
         CHECK(cuMemcpyPeerAsync(to->memory, to->context, from->memory, from->context, N * 4, to->stream));
@@ -155,9 +155,11 @@ int main(int count, char **arguments) {
     else if (strcmp(what, "tally-system") == 0)
         tally(1);
     else if (strcmp(what, "copy") == 0)
-        copy(0);
+        copy(0, 0);
     else if (strcmp(what, "copy-apart") == 0)
-        copy(1);
+        copy(1, 0);
+    else if (strcmp(what, "copy-before") == 0)
+        copy(0, 1);
     else if (strcmp(what, "own") == 0)
         for (int i = 0; i < 2; i++)
             run_fill(&gpus[i], gpus[i].memory, 1, NULL);

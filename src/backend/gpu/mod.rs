@@ -102,6 +102,7 @@ impl Backend for Gpu {
             return Err(BackendError::NoDevice("a launch that took too long still runs on it".into()));
         }
         let mut clock = Clock::new();
+        sink.expect_rings();
         self.context.make_current()?;
         let module = self.load(program, plan, &mut clock)?;
         let buffers = buffers(&self.context, plan)?;

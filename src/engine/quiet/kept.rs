@@ -66,6 +66,12 @@ impl<T> Counted<T> {
         self.all.get_mut((id as usize).wrapping_sub(1))
     }
 
+    /// Bytes of all, but for what they refer to.
+    #[inline]
+    fn own_bytes(&self) -> usize {
+        self.all.len() * (size_of::<(u32, T)>() + size_of::<Id>())
+    }
+
     pub(super) fn get(&self, id: Id) -> Option<&T> {
         self.all.get((id as usize).wrapping_sub(1)).map(|(_, thing)| thing)
     }
@@ -112,7 +118,15 @@ impl<T> Counted<T> {
 /// Counted records.
 pub(super) type Records = Counted<Kept>;
 
+/// About what the units of a record take.
+const UNITS_BYTES: usize = 64;
+
 impl Records {
+    #[inline]
+    pub(super) fn bytes(&self) -> usize {
+        self.own_bytes() + self.all.len() * UNITS_BYTES
+    }
+
     /// Keeps a record that nothing refers to yet.
     pub(super) fn keep(&mut self, now: &Now<'_>, pattern: Pattern) -> Id {
         if let Some((id, kept)) = self.again() {
@@ -152,6 +166,11 @@ const SHORT: u32 = 16;
 pub(super) struct Links(Counted<Link>);
 
 impl Links {
+    #[inline]
+    pub(super) fn bytes(&self) -> usize {
+        self.0.own_bytes()
+    }
+
     /// The link, if just so many refer to it.
     pub(super) fn only(&mut self, id: Id, count: u32) -> Option<Link> {
         self.0.only(id, count).copied()

@@ -95,6 +95,12 @@ impl Pass<'_> {
 }
 
 impl Quiet {
+    /// About how much memory it takes.
+    #[inline]
+    pub(super) fn bytes(&self) -> usize {
+        self.records.bytes() + self.links.bytes()
+    }
+
     /// Whether a record does what its warp did last on this line: then it takes the place of that record at once. That is so in
     /// loops.
     #[inline]

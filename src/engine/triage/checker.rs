@@ -150,17 +150,28 @@ pub(super) struct Checker {
 }
 
 impl Checker {
-    pub(super) fn new(roles: Arc<Roles>) -> Self {
+    /// One that may know so many bytes of memory.
+    pub(super) fn new(roles: Arc<Roles>, room: usize) -> Self {
         Self {
             roles,
             geometry: Geometry::new(1),
             blocks: Blocks::default(),
-            global: Global::default(),
+            global: Global::new(room),
             pool: Pool::default(),
             images: Images::default(),
             variables: Vec::new(),
             ticket: 0,
         }
+    }
+
+    /// Has memory at hand for so many bytes that are touched.
+    pub(super) fn warm(&mut self, touched: usize) {
+        self.global.warm(touched);
+    }
+
+    /// Gives large memory back.
+    pub(super) fn shrink(&mut self) {
+        self.global.shrink();
     }
 
     /// Adds the sites of a module, whose numbers follow those that are known.

@@ -31,24 +31,29 @@ mod shadow;
 mod tests;
 
 use std::sync::Arc;
+use std::sync::mpsc::{Receiver, channel};
 
 use rayon::prelude::*;
 
 use self::checker::{Checker, Roles};
 pub use self::open::OpenTriage;
 use super::kept::Kept;
-use super::{Engine, Report};
+use super::{Budget, Engine, Report};
 use crate::abi::Unit;
 use crate::backend::{self, Images, LaunchEnd, LaunchInfo, Plan, Ring, Sink};
 use crate::event::Geometry;
 use crate::instrument::SiteTable;
 
-/// Bytes of records that are kept for the engine at most. A launch with more is the engine's.
-const MOST_KEPT: usize = 4 << 30;
 /// Fewer units than this are not worth threads.
 const FEW: usize = 1 << 14;
 /// So many rings are one worker's: blocks that follow each other touch the same pages.
 const NEAR: usize = 8;
+/// What a worker has at hand before the first records come: units, and bytes that kernels touch. Asked for while a launch is looked
+/// at, by all threads at once, memory comes slowly: that took most of the time of small launches.
+const WARM_UNITS: usize = 1 << 16;
+const WARM_TOUCHED: usize = 8 << 20;
+/// With less memory than this, nothing is kept at hand.
+const AMPLE: u64 = 4 << 30;
 /// More threads bring nothing: there are about so many rings for each.
 const MOST_THREADS: usize = 32;
 
@@ -101,8 +106,17 @@ struct Worker {
 }
 
 impl Worker {
-    fn new(roles: &Arc<Roles>) -> Self {
-        Self { checker: Checker::new(Arc::clone(roles)), kept: Kept::default() }
+    /// Of so many, which together have so much memory.
+    fn new(roles: &Arc<Roles>, memory: Budget, count: usize) -> Self {
+        Self { checker: Checker::new(Arc::clone(roles), memory.lines(count)), kept: Kept::default() }
+    }
+
+    /// One of so many, which has memory at hand that the first records need.
+    fn warm(roles: &Arc<Roles>, memory: Budget, count: usize) -> Self {
+        let mut worker = Self::new(roles, memory, count);
+        worker.checker.warm(WARM_TOUCHED);
+        worker.kept.warm(WARM_UNITS);
+        worker
     }
 
     fn begin(&mut self, geometry: Geometry, images: &Images) {
@@ -130,9 +144,12 @@ pub struct Triage {
     /// Where its tickets come from.
     counter: u32,
     workers: Vec<Worker>,
+    /// Others, which are being made.
+    warming: Option<Receiver<Vec<Worker>>>,
     /// Textures and surfaces of the launch at hand.
     images: Images,
     threads: usize,
+    memory: Budget,
     /// How much has come of the launch at hand: bytes, and how often some.
     bytes: usize,
     number: u64,
@@ -149,19 +166,31 @@ impl Triage {
         let launches = (0..)
             .zip(&plan.launches)
             .map(|(index, launch)| Launch::of(launch).filter(|_| engine.stands_alone(index)));
+        let (threads, memory) = (rayon::current_num_threads().min(MOST_THREADS), Budget::UNLIMITED);
         Self {
             launches: launches.collect(),
-            workers: vec![Worker::new(&roles)],
+            workers: vec![Worker::new(&roles, memory, threads)],
+            warming: None,
             images: Images::default(),
             engine,
             roles,
             current: None,
             counter: 0,
-            threads: rayon::current_num_threads().min(MOST_THREADS),
+            threads,
+            memory,
             bytes: 0,
             number: 0,
             clean: 0,
         }
+    }
+
+    /// The same with so much memory. A launch that takes more than there is for it here is the engine's.
+    #[must_use]
+    pub fn within(mut self, memory: Budget) -> Self {
+        self.memory = memory;
+        self.workers = vec![Worker::new(&self.roles, memory, self.threads)];
+        self.engine.set_memory(memory);
+        self
     }
 
     /// Launches that the engine did not see, so far.
@@ -178,12 +207,13 @@ impl Triage {
     fn doubt(&mut self) {
         self.current = None;
         self.engine.adopt(self.workers.iter_mut().map(|worker| &mut worker.kept), self.number);
+        self.workers.iter_mut().for_each(|worker| worker.checker.shrink());
     }
 
     /// The launch at hand, if there is no doubt and so much more can be kept.
     fn checked(&mut self, units: usize) -> Option<Launch> {
         let launch = self.current?;
-        if self.bytes + units * size_of::<Unit>() <= MOST_KEPT {
+        if self.bytes + units * size_of::<Unit>() <= self.memory.kept() {
             return Some(launch);
         }
         self.doubt();
@@ -198,8 +228,16 @@ impl Triage {
 
     /// Has each worker check what came by its rings; tells whether there is no doubt.
     fn check(&mut self, launch: Launch, rings: &[Ring<'_>], units: usize) -> bool {
+        if let Some(workers) = self.warming.take().and_then(|warming| warming.recv().ok()) {
+            // One that has records stays.
+            self.workers.truncate(usize::from(self.number > 0));
+            let first = self.workers.len();
+            self.workers.extend(workers.into_iter().skip(first));
+            let fresh = self.workers.iter_mut().skip(first);
+            fresh.for_each(|worker| worker.begin(launch.geometry, &self.images));
+        }
         while self.workers.len() < self.threads {
-            let mut worker = Worker::new(&self.roles);
+            let mut worker = Worker::new(&self.roles, self.memory, self.threads);
             worker.begin(launch.geometry, &self.images);
             self.workers.push(worker);
         }
@@ -239,6 +277,20 @@ impl Triage {
 }
 
 impl Sink for Triage {
+    fn expect_rings(&mut self) {
+        if self.workers.len() > 1 || self.warming.is_some() || self.memory.bytes() < AMPLE {
+            return;
+        }
+        let (made, warming) = channel();
+        self.warming = Some(warming);
+        let (roles, memory, count) = (Arc::clone(&self.roles), self.memory, self.threads);
+        rayon::spawn(move || {
+            let workers = (0..count).into_par_iter().map(|_| Worker::warm(&roles, memory, count));
+            // Whoever waits for them may be gone.
+            let _ = made.send(workers.collect());
+        });
+    }
+
     fn begin(&mut self, info: &LaunchInfo) {
         self.engine.begin(info);
         (self.bytes, self.number, self.counter) = (0, 0, info.counter);

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use super::{Launch, Worker};
-use crate::abi::{DecodeError, Unit};
+use crate::abi::Unit;
 use crate::backend::{self, LaunchEnd, LaunchInfo, Region, Sink};
 use crate::engine::kept::as_it_came;
-use crate::engine::{Engine, HostAccess, Ordered};
+use crate::engine::{Budget, Engine, HostAccess, Ordered, Shortcomings};
 use crate::finding::Finding;
 use crate::instrument::{Site, SiteId, SiteTable};
 
@@ -37,6 +37,8 @@ impl Past {
 pub struct OpenTriage {
     engine: Engine,
     worker: Worker,
+    /// Bytes of records that are kept at most.
+    most_kept: usize,
     /// Launches are checked here first.
     triage: bool,
     /// The launch that was added last, if nothing before it may overlap it.
@@ -63,7 +65,8 @@ impl OpenTriage {
     pub fn new() -> Self {
         Self {
             engine: Engine::open(),
-            worker: Worker::new(&Arc::default()),
+            worker: Worker::new(&Arc::default(), Budget::UNLIMITED, 1),
+            most_kept: MOST_KEPT,
             triage: true,
             next: None,
             current: None,
@@ -78,6 +81,15 @@ impl OpenTriage {
     /// The same without a triage: the engine gets all records.
     pub fn without() -> Self {
         Self { triage: false, ..Self::new() }
+    }
+
+    /// The same with so much memory, before any module is added.
+    #[must_use]
+    pub fn within(mut self, memory: Budget) -> Self {
+        self.worker = Worker::new(&Arc::default(), memory, 1);
+        self.most_kept = memory.kept().min(MOST_KEPT);
+        self.engine.set_memory(memory);
+        self
     }
 
     /// See `Engine::next_site`.
@@ -120,7 +132,7 @@ impl OpenTriage {
     }
 
     /// See `Engine::shortcomings`.
-    pub fn shortcomings(&self) -> (u64, u64, Option<DecodeError>) {
+    pub fn shortcomings(&self) -> Shortcomings {
         self.engine.shortcomings()
     }
 
@@ -165,6 +177,7 @@ impl OpenTriage {
         self.catch_up();
         self.engine.begin(&info);
         self.engine.adopt(std::iter::once(&mut self.worker.kept), self.number);
+        self.worker.checker.shrink();
     }
 
     /// Nothing can be found in the launch that has ended.
@@ -197,7 +210,7 @@ impl Sink for OpenTriage {
 
     fn records(&mut self, units: &[Unit]) {
         let bytes = self.bytes + size_of_val(units);
-        let checked = self.current.is_some() && bytes <= MOST_KEPT;
+        let checked = self.current.is_some() && bytes <= self.most_kept;
         if checked && self.worker.take(self.number, units).is_ok() {
             self.number += 1;
             self.bytes = bytes;
@@ -208,7 +221,7 @@ impl Sink for OpenTriage {
     }
 
     fn end(&mut self, end: &LaunchEnd) {
-        let has_room = self.past_bytes + self.bytes <= MOST_KEPT;
+        let has_room = self.past_bytes + self.bytes <= self.most_kept;
         let is_clean = |launch: &Launch| end.dropped == 0 && self.worker.checker.ended() == launch.blocks;
         match self.current.take_if(|(launch, _)| has_room && is_clean(launch)) {
             Some((_, info)) => self.passes(info, end),

@@ -10,11 +10,11 @@ use crate::abi::MOST_SHARED;
 /// Bytes of a line, as a power of two.
 const LINE: u32 = 7;
 /// Lines of a page, likewise. Each worker has pages of its own, so they are small.
-const PAGE: u32 = 4;
+const PAGE: u32 = 3;
+/// Bytes of pages that are kept for the next launch.
+const SPARE: usize = 64 << 20;
 /// Pages whose places are remembered.
 const RECENT: usize = 1024;
-/// Bytes of pages and cells that one worker takes at most. Beyond, the launch is left to the engine.
-const MOST: usize = 1 << 30;
 
 /// Lanes that touch a range of bytes.
 #[derive(Clone, Copy, Debug)]
@@ -140,6 +140,11 @@ impl Pages {
         self.chunks.get_mut(place as usize / CHUNK)?.get_mut(place as usize % CHUNK)
     }
 
+    /// Has the memory for so many chunks of pages at hand.
+    fn warm(&mut self, chunks: usize) {
+        self.chunks.resize_with(chunks, || vec![Page::default(); CHUNK]);
+    }
+
     /// The place of a new page.
     fn add(&mut self) -> u32 {
         let place = self.count;
@@ -163,14 +168,17 @@ pub(super) struct Global {
     index: FxHashMap<u64, u32>,
     pages: Pages,
     recent: Box<[(u64, u32); RECENT]>,
+    /// Bytes of pages and cells that it takes at most. Beyond, the launch is left to the engine.
+    room: usize,
 }
 
-impl Default for Global {
-    fn default() -> Self {
+impl Global {
+    pub(super) fn new(room: usize) -> Self {
         Self {
             index: FxHashMap::default(),
             pages: Pages::default(),
             recent: Box::new([(u64::MAX, 0); RECENT]),
+            room,
         }
     }
 }
@@ -205,7 +213,7 @@ impl Global {
             Some(place) => *place,
             None => {
                 let bytes = self.pages.count * size_of::<Page>() + pool.bytes();
-                if bytes >= MOST {
+                if bytes >= self.room {
                     return Err(Doubt::Memory);
                 }
                 let place = self.pages.add();
@@ -215,6 +223,18 @@ impl Global {
         };
         self.recent[page as usize % RECENT] = (page, place);
         Ok(place)
+    }
+
+    /// Has memory at hand for so many bytes that are touched.
+    pub(super) fn warm(&mut self, touched: usize) {
+        self.pages.warm(touched.div_ceil(CHUNK << (PAGE + LINE)));
+    }
+
+    /// Forgets what there is, and gives its memory back if it is large.
+    pub(super) fn shrink(&mut self) {
+        if self.pages.chunks.len() * CHUNK * size_of::<Page>() > SPARE {
+            *self = Self::new(self.room);
+        }
     }
 
     pub(super) fn clear(&mut self) {

@@ -5,7 +5,7 @@ use smallvec::SmallVec;
 use super::Orderer;
 use super::pool::WarpKey;
 use super::queue::{BlockState, Meeting};
-use crate::abi::{Record, decode};
+use crate::abi::{Record, records};
 use crate::event::barrier::{Gathering, Phase, Threads};
 use crate::event::{Arrival, Event, Handler, Misuse};
 use crate::instrument::SiteId;
@@ -150,12 +150,7 @@ impl Orderer {
                     self.ready.push(WarpKey { block, warp: warp as u8 });
                 }
             }
-            let mut records: SmallVec<[Record<'_>; 4]> = SmallVec::new();
-            let mut rest = meeting.units.as_slice();
-            while let Ok(Some(record)) = decode(rest) {
-                rest = rest.get(record.units().len()..).unwrap_or(&[]);
-                records.push(record);
-            }
+            let records: SmallVec<[Record<'_>; 4]> = records(&meeting.units).collect();
             handler.event(Event::Product { records: &records });
         }
     }

@@ -6,14 +6,15 @@
 //! accesses and barriers need only the order of their own lanes.
 //!
 //! Approximations, and their direction: a load whose value is not the current one is taken as a stale read (the engine
-//! looks for the write in its history). A read-modify-write that no order explains is forced in ticket order and
-//! counted in `degraded`: edges may then be missing (false reports) and the run says so.
+//! looks for the write in its history). A read-modify-write that no order explains is forced in ticket order and,
+//! unless a weak store explains it, counted in `degraded`: edges may then be missing (false reports) and the run says so.
 //!
 //! Operations on mbarriers are ordered alike: a wait goes when its phase is complete, before arrivals that would complete
 //! another one. Copies carry no tickets: their bytes count when the copy is replayed, and a wait whose bytes have not
 //! come yet stays until more records do, or the launch ends. Then it is forced and counted.
 
 mod asynchronous;
+mod doubts;
 mod meet;
 mod pool;
 mod queue;
@@ -25,6 +26,7 @@ use std::sync::Arc;
 
 use rustc_hash::FxHashMap;
 
+use self::doubts::Doubt;
 use self::pool::{Candidate, Hints, PoolKey, WarpKey, Watermark};
 use self::queue::{
     BlockState, Queue, all_ranks, is_retired, lanes_of, report_stuck, rest_mask, retire, unit_count,
@@ -35,7 +37,7 @@ use super::mbarrier::Mbarriers;
 use super::tensors::Tensors;
 use super::values::Values;
 use super::{Arrival, Event, Geometry, Handler, Place};
-use crate::abi::{DecodeError, Record, Tagged, Unit, decode};
+use crate::abi::{DecodeError, Record, Tagged, Unit, decode, records};
 use crate::instrument::bundle::{Bundling, Member, expand};
 use crate::instrument::{Site, SiteId, SiteKind, SiteTable};
 use crate::isa::{self, Access, AsyncCopy, BarrierKind, Fill, Mbarrier, MbarrierOp, Tile};
@@ -104,6 +106,9 @@ fn bundles(sites: &SiteTable) -> impl Iterator<Item = (u32, Arc<[Member]>)> {
     })
 }
 
+/// About what an operation takes that waits for others, with its record.
+const CANDIDATE_BYTES: usize = 256;
+
 /// What became of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Replayed {
@@ -139,6 +144,7 @@ pub struct Orderer {
     ready: Vec<WarpKey>,
     flushing: bool,
     degraded: u64,
+    doubts: Vec<Doubt>,
     damaged: Option<DecodeError>,
     bundles: Bundles,
     /// Records of a bundle's members, for the room.
@@ -168,10 +174,16 @@ impl Orderer {
             ready: Vec::new(),
             flushing: false,
             degraded: 0,
+            doubts: Vec::new(),
             damaged: None,
             bundles: bundles(sites).collect(),
             unbundled: Vec::new(),
         }
+    }
+
+    /// About how much memory is taken by what grows with a launch.
+    pub fn bytes(&self) -> usize {
+        self.values.bytes() + self.pool.len() * CANDIDATE_BYTES
     }
 
     /// Adds sites, whose numbers follow those that are known.
@@ -200,6 +212,8 @@ impl Orderer {
         self.ready.clear();
         self.flushing = false;
         self.stalled = false;
+        self.degraded = self.degraded();
+        self.doubts.clear();
     }
 
     /// The tickets of the launch that begins are drawn from this counter.
@@ -222,7 +236,7 @@ impl Orderer {
 
     /// Operations that had to be forced, over all launches.
     pub fn degraded(&self) -> u64 {
-        self.degraded
+        self.degraded + self.doubts.len() as u64
     }
 
     /// The first damage in the records, if any. What followed it in its batch is lost.
@@ -280,11 +294,7 @@ impl Orderer {
         let mut units = std::mem::take(&mut self.unbundled);
         units.clear();
         expand(record, members, &mut units);
-        let mut rest = units.as_slice();
-        while let Ok(Some(record)) = decode(rest) {
-            rest = rest.get(record.units().len()..).unwrap_or(&[]);
-            self.ingest(&record, handler);
-        }
+        records(&units).for_each(|record| self.ingest(&record, handler));
         self.unbundled = units;
     }
 

@@ -128,12 +128,7 @@ impl Orderer {
         hints: Hints<'_>,
     ) -> Ranks {
         let mut order = Ranks::new();
-        let mut pending = Ranks::new();
-        for (rank, lane) in record.lanes().enumerate() {
-            if lanes >> lane & 1 != 0 {
-                pending.push(rank as u8);
-            }
-        }
+        let mut pending: Ranks = ranks_of(record, lanes).collect();
         if hints.is_none() && access.kind != AccessKind::Store && pending.len() > 1 {
             // Where no other operation has a say, lanes at different places do not concern each other.
             let (all, _) = record.all_a();
@@ -303,7 +298,14 @@ impl Orderer {
             // Others may lead on to what this one waits for.
             forced = overlapping.iter().copied().find(|key| !waits(self, key)).unwrap_or(first_key);
         }
-        self.attempt(forced, false, hints, handler) || self.attempt(forced, true, hints, handler)
+        if self.attempt(forced, false, hints, handler) {
+            return true;
+        }
+        // That is the first of the chain of values that leads to it.
+        let first = changes.iter().find(|(key, _)| *key == forced);
+        let begins =
+            first.and_then(|(_, change)| back(&changes, change.place, change.read?).0).unwrap_or(forced);
+        self.attempt(begins, true, Hints { changes: &changes, own: Some(begins), ..hints }, handler)
     }
 
     /// Follows the values that an operation read at places of which nothing is known back to where they began. What brought
@@ -319,21 +321,8 @@ impl Orderer {
             let unknown = candidate.left >> lane & 1 != 0
                 && self.values.current(place).is_none()
                 && origins.iter().all(|(known, _)| *known != place);
-            let Some(mut value) = record.read(rank).filter(|_| unknown) else { continue };
-            let mut passed: FxHashSet<u64> = FxHashSet::default();
-            let brought =
-                |value| changes.iter().map(|(_, c)| c).find(|c| c.place == place && c.written == value);
-            let origin = loop {
-                // Values that go round in a circle have no beginning.
-                if !passed.insert(value) {
-                    break None;
-                }
-                match brought(value) {
-                    None => break Some(value),
-                    Some(Change { read: Some(from), .. }) => value = *from,
-                    Some(Change { read: None, .. }) => break None,
-                }
-            };
+            let Some(read) = record.read(rank).filter(|_| unknown) else { continue };
+            let (_, origin) = back(changes, place, read);
             origins.extend(origin.map(|origin| (place, origin)));
         }
         for (place, origin) in origins {
@@ -417,11 +406,7 @@ impl Orderer {
             } else if let Some(Role::Strong(access)) = role {
                 let mut ranks = self.runnable(&access, &record, left, hints);
                 if force && (ranks.len() as u32) < left.count_ones() {
-                    let wrong = access.is_rmw()
-                        && !self.follows_a_load(&record, left)
-                        && !self.meets_a_weak_store(&record, left, &ranks);
-                    self.degraded += u64::from(wrong);
-                    self.force(&access, &record, left, &mut ranks);
+                    self.force(&access, &record, left, hints, &mut ranks);
                 }
                 if !ranks.is_empty() {
                     handler.access(&record, &ranks);
@@ -456,27 +441,63 @@ impl Orderer {
             .all(|place| self.values.is_loaded(place))
     }
 
-    /// Whether lanes that no value explains met weak stores. Those have no tickets, so one that nothing orders with an atomic, which
-    /// is a race, may have been replayed before it and have come after it, or the other way round.
-    fn meets_a_weak_store(&self, record: &Record<'_>, lanes: u32, explained: &[u8]) -> bool {
-        let ranks = record.lanes().enumerate().filter(|(_, lane)| lanes >> lane & 1 != 0);
-        ranks
-            .map(|(rank, _)| rank)
-            .filter(|rank| !explained.contains(&(*rank as u8)))
-            .all(|rank| self.values.is_astray(Place::of(record, rank, &self.geometry), record.read(rank)))
-    }
-
-    /// All lanes that no value explains, in lane order.
-    pub(super) fn force(&mut self, access: &Access, record: &Record<'_>, left: u32, ranks: &mut Ranks) {
-        let explained = ranks.iter().fold(0, |all: u32, rank| all | 1 << (rank & 31));
-        for (rank, lane) in record.lanes().enumerate() {
-            if left >> lane & 1 != 0 && explained >> rank & 1 == 0 {
-                // A stale load says nothing of what the place holds now.
-                if access.writes() {
-                    self.values.set_forced(Place::of(record, rank, &self.geometry), record.written(rank));
-                }
-                ranks.push(rank as u8);
-            }
+    /// Adds lanes that no value explains: of loads all; of others those that read what nobody brings, and what goes on from these.
+    fn force(
+        &mut self,
+        access: &Access,
+        record: &Record<'_>,
+        left: u32,
+        hints: Hints<'_>,
+        ranks: &mut Ranks,
+    ) {
+        let rest = left & !lanes_of(record, ranks);
+        if !access.is_rmw() {
+            // A stale load says nothing of what the place holds now.
+            ranks.extend(ranks_of(record, rest));
+            return;
         }
+        let brought = |rank: &u8| {
+            let at = |rank: usize| Place::of(record, rank, &self.geometry);
+            let (place, read) = (at(usize::from(*rank)), record.read(usize::from(*rank)));
+            let mut others = ranks_of(record, rest).filter(|other| other != rank).map(usize::from);
+            hints.brings(place, read)
+                || others.any(|other| at(other) == place && read.is_some() && record.written(other) == read)
+        };
+        let mut begin: Ranks = ranks_of(record, rest).filter(|rank| !brought(rank)).collect();
+        if begin.is_empty() {
+            // Values that go round in a circle have no beginning.
+            begin.extend(ranks_of(record, rest).next());
+        }
+        let begun = lanes_of(record, &begin);
+        if !self.follows_a_load(record, begun) {
+            self.doubt(access, record, &begin);
+        }
+        for rank in &begin {
+            let rank = usize::from(*rank);
+            self.values.set(Place::of(record, rank, &self.geometry), record.written(rank));
+        }
+        ranks.extend(begin);
+        ranks.extend(self.runnable(access, record, rest & !begun, Hints::none(false)));
     }
+}
+
+/// Follows a value back to where it began: the operation that began the chain, if any brings the value, and the value that was there
+/// before, unless nobody knows it or values go round in a circle.
+fn back(changes: &[(PoolKey, Change)], place: Place, mut value: u64) -> (Option<PoolKey>, Option<u64>) {
+    let mut passed: FxHashSet<u64> = FxHashSet::default();
+    let mut first = None;
+    while passed.insert(value) {
+        let Some((key, change)) = changes.iter().find(|(_, c)| c.place == place && c.written == value) else {
+            return (first, Some(value));
+        };
+        first = Some(*key);
+        let Some(read) = change.read else { break };
+        value = read;
+    }
+    (first, None)
+}
+
+/// The ranks of these lanes.
+fn ranks_of(record: &Record<'_>, lanes: u32) -> impl Iterator<Item = u8> {
+    record.lanes().enumerate().filter(move |(_, lane)| lanes >> lane & 1 != 0).map(|(rank, _)| rank as u8)
 }

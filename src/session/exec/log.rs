@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use crate::backend::{LaunchEnd, Region, Stop};
+use crate::explain::names::demangle;
 use crate::finding::Finding;
 use crate::span::SourceFile;
 use crate::trace::ProcessTape;
@@ -55,6 +56,13 @@ pub enum Line {
     },
     /// Memory that launches may access from now on.
     Region(Region),
+    /// The calls that led to the making of memory, innermost first.
+    Backtrace {
+        /// What reports call the memory.
+        region: String,
+        /// The calls.
+        frames: Vec<Frame>,
+    },
     /// A launch begins, as the operation of this number. Operations count from 0, launches and others together.
     Launch {
         /// The operation.
@@ -133,6 +141,31 @@ pub enum Line {
     },
 }
 
+/// A call of a function in a program.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame {
+    /// The function, as the linker has it, if it is known.
+    pub function: Option<String>,
+    /// File and line of the call, if they are known.
+    pub place: Option<(String, u32)>,
+    /// The program or library, and the offset of the call in it.
+    pub module: String,
+    /// Its place there.
+    pub offset: u64,
+}
+
+impl Frame {
+    /// "`main` at app.c:12", "`main` in app", "app+0x1234"
+    pub(super) fn text(&self) -> String {
+        let function = self.function.as_ref().map(|name| format!("`{}`", demangle(name).full));
+        match (function, &self.place) {
+            (Some(function), Some((file, line))) => format!("{function} at {file}:{line}"),
+            (Some(function), None) => format!("{function} in {}", self.module),
+            (None, _) => format!("{}+{:#x}", self.module, self.offset),
+        }
+    }
+}
+
 /// Kinds of reasons for `Line::Incomplete`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Gap {
@@ -144,6 +177,8 @@ pub enum Gap {
     Degraded,
     /// What an instruction touches is not known.
     Instruction,
+    /// The memory for the analysis was used up.
+    Memory,
 }
 
 /// Writes the log of a process.

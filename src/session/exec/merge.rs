@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use super::log::{self, EXTENSION, Gap, Line, Lines};
+use super::log::{self, EXTENSION, Frame, Gap, Line, Lines};
 use crate::backend::{Launch, LaunchEnd, Plan, Program, Region, Stop};
 use crate::diag::{Diagnostic, quoted};
 use crate::explain::names::demangle;
@@ -14,7 +14,7 @@ use crate::ptx;
 use crate::report::{Incomplete, LaunchFacts, Reason, Report};
 use crate::session::Policy;
 use crate::session::hints;
-use crate::session::incomplete::Why;
+use crate::session::incomplete::{MEMORY_HELP, Why};
 use crate::session::record;
 use crate::session::schedules::distinct;
 use crate::span::SourceFile;
@@ -164,6 +164,8 @@ pub(super) struct Process {
     modules: Vec<(SourceFile, u32)>,
     operations: Vec<Operation>,
     regions: Vec<Region>,
+    /// By the names of regions, the calls that led to their making.
+    backtraces: BTreeMap<String, Vec<String>>,
     /// By number; with how many regions there were.
     findings: BTreeMap<u32, (Finding, usize)>,
     /// Kernels that were not instrumented, and that nobody wants checked.
@@ -217,6 +219,9 @@ impl Process {
             // It comes with its text.
             Line::Module { .. } => {}
             Line::Region(region) => self.regions.push(region),
+            Line::Backtrace { region, frames } => {
+                self.backtraces.insert(region, frames.iter().map(Frame::text).collect());
+            }
             Line::Launch { module, kernel, grid, block, cluster, device, stream, checked, test, .. } => {
                 let launch = Launch { device, ..launch(kernel, grid, block, cluster, stream) };
                 self.operations.push(Operation {
@@ -262,6 +267,7 @@ impl Process {
                     Gap::Call => (Reason::UnsupportedCall, None),
                     Gap::Degraded => (Reason::DegradedOrder, None),
                     Gap::Instruction => (Reason::UnknownInstruction, None),
+                    Gap::Memory => (Reason::MemoryLimit, Some(MEMORY_HELP)),
                     Gap::Opaque => (
                         Reason::OpaqueKernel,
                         Some(
@@ -309,7 +315,8 @@ struct Merged {
 
 impl Merged {
     fn add(&mut self, process: Process, sources: &Sources, command: &str, several: bool) {
-        let Process { name, backend, modules, operations, regions, findings, incomplete, .. } = process;
+        let Process { name, backend, modules, operations, regions, backtraces, findings, incomplete, .. } =
+            process;
         let base = u32::try_from(self.plan.launches.len()).unwrap_or(u32::MAX);
         self.report.incomplete.extend(incomplete);
         let parsed: Vec<_> = modules.iter().map(|(source, _)| ptx::parse(source.text()).module).collect();
@@ -380,9 +387,13 @@ impl Merged {
             let test = tests.get(explained.launch as usize).cloned().flatten();
             let whose =
                 test.map(|test| format!("test `{test}`")).into_iter().chain(several.then(|| name.clone()));
+            let made = explained.object.as_mut().and_then(|object| {
+                object.allocated.clone_from(backtraces.get(&object.name)?);
+                Some(format!("`{}` was allocated in {}", object.name, object.allocated.join(", called by ")))
+            });
             // The replay command stays the last note.
             let at = explained.diagnostic.notes.len().saturating_sub(1);
-            explained.diagnostic.notes.splice(at..at, whose);
+            explained.diagnostic.notes.splice(at..at, made.into_iter().chain(whose));
             self.report.findings.push(explained);
         }
     }

@@ -28,6 +28,7 @@ use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 use crate::backend::{MemoryOrder, RunOptions};
+use crate::engine::{Analysis, Budget};
 use log::{Line, Writer};
 
 /// The environment variable that holds `Settings` as JSON.
@@ -75,6 +76,10 @@ pub struct Settings {
     pub timeout: Option<f64>,
     /// Which launches are checked.
     pub wanted: Wanted,
+    /// What the analysis of a process may take.
+    pub memory: Budget,
+    /// Whether it is kept which calls have led to memory.
+    pub backtraces: bool,
     /// Where tapes go, if there shall be any.
     pub tapes: Option<PathBuf>,
 }
@@ -90,6 +95,8 @@ impl Settings {
             weak: options.memory == MemoryOrder::Weak,
             timeout: options.timeout.map(|timeout| timeout.as_secs_f64()),
             wanted,
+            memory: Budget::UNLIMITED,
+            backtraces: false,
             tapes: None,
         }
     }
@@ -112,9 +119,12 @@ impl Settings {
 
 /// Begins to observe the process of this number, as it was told.
 pub fn observe(settings: &Settings, pid: u32, command: Vec<String>) -> Observer<Option<Writer>> {
-    let Ok(log) = Writer::create(&settings.folder, pid) else { return Observer::new(None, true) };
+    let Ok(log) = Writer::create(&settings.folder, pid) else {
+        return Observer::new(None, Analysis::default());
+    };
     let tape = settings.tapes.as_ref().map(|folder| log.tape(folder));
-    let mut observer = Observer::new(Some(log), true);
+    let analysis = Analysis { memory: settings.memory, ..Analysis::default() };
+    let mut observer = Observer::new(Some(log), analysis);
     if let Some(tape) = tape {
         observer = observer.with(tape);
     }

@@ -12,7 +12,7 @@ use super::log::{Gap, Line, Lines};
 use super::order::Steps;
 use crate::abi::Unit;
 use crate::backend::{Launch, LaunchEnd, LaunchInfo, Sink, Stop};
-use crate::engine::{HostAccess, OpenTriage, Ordered};
+use crate::engine::{Analysis, HostAccess, OpenTriage, Ordered, Shortcomings};
 use crate::explain::names::demangle;
 use crate::finding::HOST_SITES;
 use crate::instrument::{SiteId, SiteTable};
@@ -29,7 +29,7 @@ pub struct Observer<L> {
     calls: Vec<String>,
     /// Reasons that were given.
     given: FxHashSet<String>,
-    shortcomings: (u64, u64),
+    shortcomings: Shortcomings,
 }
 
 #[derive(Debug)]
@@ -39,15 +39,16 @@ struct Tape {
 }
 
 impl<L: Lines> Observer<L> {
-    /// Of a process that has done nothing yet. Without triage, the engine sees all records.
-    pub fn new(lines: L, triage: bool) -> Self {
+    /// Of a process that has done nothing yet.
+    pub fn new(lines: L, analysis: Analysis) -> Self {
+        let engine = if analysis.triage { OpenTriage::new() } else { OpenTriage::without() };
         Self {
-            engine: if triage { OpenTriage::new() } else { OpenTriage::without() },
+            engine: engine.within(analysis.memory),
             lines,
             tape: None,
             calls: Vec::new(),
             given: FxHashSet::default(),
-            shortcomings: (0, 0),
+            shortcomings: Shortcomings::default(),
         }
     }
 
@@ -184,24 +185,27 @@ impl<L: Lines> Observer<L> {
         for (number, finding) in self.engine.news(changes) {
             self.lines.push(&Line::Finding { number, finding });
         }
-        let (degraded, lost, damaged) = self.engine.shortcomings();
-        if degraded > 0 && self.shortcomings.0 == 0 {
+        let now = self.engine.shortcomings();
+        let before = std::mem::replace(&mut self.shortcomings, now);
+        if now.degraded > 0 && before.degraded == 0 {
             self.found_wanting(
                 Gap::Degraded,
                 "strong operations have no order that explains their values".into(),
             );
         }
-        if lost > 0 && self.shortcomings.1 == 0 {
+        if now.lost > 0 && before.lost == 0 {
             self.found_wanting(Gap::Degraded, "writes of words with very many writers were forgotten".into());
         }
-        if let Some(damage) = damaged {
+        if now.unchecked > 0 && before.unchecked == 0 {
+            self.found_wanting(Gap::Memory, "the rest of a launch was not checked".into());
+        }
+        if let Some(damage) = now.damaged {
             self.found_wanting(Gap::Degraded, format!("records are damaged: {damage}"));
         }
         for (site, why) in self.engine.unresolved() {
             let kernel = demangle(&site.function).short;
             self.found_wanting(Gap::Instruction, format!("`{}` in `{kernel}`: {why}", site.opcode));
         }
-        self.shortcomings = (degraded, lost);
         self.flush();
     }
 

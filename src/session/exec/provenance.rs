@@ -33,6 +33,14 @@ pub fn lookup(folder: &Path, cubin: &[u8]) -> Option<Vec<(PathBuf, String)>> {
     serde_json::from_slice(&std::fs::read(place(folder, cubin)).ok()?).ok()
 }
 
+/// A name for a text that has none which lasts: that of its first kernel.
+pub fn by_kernel(text: &str) -> Option<PathBuf> {
+    let (_, rest) = text.split_once(".entry")?;
+    let is_part = |c: &char| c.is_alphanumeric() || matches!(c, '_' | '$');
+    let name: String = rest.trim_start().chars().take_while(is_part).collect();
+    (!name.is_empty()).then(|| format!("{name}.ptx").into())
+}
+
 /// The file of a cubin.
 fn place(folder: &Path, cubin: &[u8]) -> PathBuf {
     let own = match elf_size(cubin) {

@@ -63,13 +63,7 @@ fn inputs(arguments: &[OsString]) -> Vec<(PathBuf, String)> {
 /// What reports call a text: a temporary file has another name in each run, so its first kernel gives the name.
 fn shown(path: &Path, text: &str) -> PathBuf {
     let temporary = path.starts_with(std::env::temp_dir());
-    let entry = text.split_once(".entry").map(|(_, rest)| rest.trim_start());
-    let name: String = entry
-        .unwrap_or_default()
-        .chars()
-        .take_while(|c| c.is_alphanumeric() || matches!(c, '_' | '$'))
-        .collect();
-    if temporary && !name.is_empty() { format!("{name}.ptx").into() } else { path.into() }
+    temporary.then(|| provenance::by_kernel(text)).flatten().unwrap_or_else(|| path.into())
 }
 
 /// Where the cubin goes: `-o FILE`, `--output-file FILE` or `--output-file=FILE`.

@@ -9,6 +9,7 @@ use super::merge::{Logs, Process};
 use super::observer::Observer;
 use super::order::Steps;
 use crate::backend::{LaunchEnd, Sink};
+use crate::engine::Analysis;
 use crate::explain::Sources;
 use crate::instrument::SiteTable;
 use crate::ptx;
@@ -23,7 +24,7 @@ pub(in crate::session) struct Foreign;
 /// Checks the processes of a trace again. `damaged` tells of a break that is known when all have been played.
 pub(in crate::session) fn replay(
     trace: &Trace,
-    triage: bool,
+    analysis: Analysis,
     command: &str,
     sources: &Sources,
     progress: &dyn Progress,
@@ -33,7 +34,7 @@ pub(in crate::session) fn replay(
     progress.begin(trace.processes().count() as u64);
     for number in trace.processes() {
         let mut tape = Tape {
-            observer: Observer::new(Process::default(), triage),
+            observer: Observer::new(Process::default(), analysis),
             steps: Steps::default(),
             operations: 0,
             last: None,

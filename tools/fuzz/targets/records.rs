@@ -15,6 +15,9 @@ use ptxrace::ptx::parse;
 /// A site of every kind.
 const MODULE: &str = include_str!("../sites.ptx");
 
+/// So many records of an input have values that are more than a byte.
+const LARGE: usize = 16;
+
 /// Units as they come.
 fn raw(data: &[u8]) -> Vec<Unit> {
     let word = |chunk: &[u8], at: usize| u64::from_le_bytes(chunk[at..at + 8].try_into().expect("8 bytes"));
@@ -24,7 +27,7 @@ fn raw(data: &[u8]) -> Vec<Unit> {
 /// Records of the table's sites, 8 bytes each.
 fn formed(data: &[u8], sites: &SiteTable) -> Vec<Unit> {
     let mut units = Vec::new();
-    let mut ticket = 1;
+    let (mut ticket, mut large) = (1, 0);
     for chunk in data.chunks_exact(8) {
         let site = u32::from(chunk[0]) % sites.sites().len() as u32;
         let payload = sites.sites()[site as usize].payload();
@@ -32,9 +35,11 @@ fn formed(data: &[u8], sites: &SiteTable) -> Vec<Unit> {
         let space = if chunk[3] & 1 != 0 { TAG_SHARED } else { 0x1000 };
         let stride = u64::from(chunk[4] % 9);
         let a = std::array::from_fn(|lane| space + u64::from(chunk[3] / 2) + stride * lane as u64);
-        // Small values, and the largest that there are.
-        let value = |byte: u8| if byte < 0xf8 { u64::from(byte) } else { u64::MAX >> (8 * (byte & 7)) };
+        // Small values, and the largest that there are: of few records and few lanes, since each may be the size of a copy.
+        let is_large = |byte: u8| byte >= 0xf8 && large < LARGE && mask.count_ones() < 3;
+        let value = |byte: u8| if is_large(byte) { u64::MAX >> (8 * (byte & 7)) } else { u64::from(byte) };
         let (read, written) = ([value(chunk[5]); LANES], [value(chunk[6]); LANES]);
+        large += usize::from(is_large(chunk[5]) || is_large(chunk[6]));
         let until = ticket + 1 + u64::from(chunk[7] % 3);
         let (block, warp) = (u32::from(chunk[2] & 1), chunk[2] >> 1 & 1);
         let tickets = (ticket, until);

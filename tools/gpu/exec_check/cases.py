@@ -70,6 +70,10 @@ PROGRAMS = {
     "driver-graphs": Program(("graphs.c",), compiler="cc"),
     "driver-tensors": Program(("tensors.c",), compiler="cc"),
     "driver-textures": Program(("textures.c",), compiler="cc"),
+    "compilers": nvcc("compilers.c", flags=("-cudart", "none", "-lcuda", "-ldl")),
+    "compilers-linked": nvcc(
+        "compilers.c", flags=("-DLINKED", "-cudart", "none", "-lcuda", "-lnvrtc", "-lnvJitLink")
+    ),
     "overhead": Program(("overhead.c",), compiler="cc"),
     "rust": Program(compiler="given"),
     "triton": Program(("triton_program.py",), compiler="python", module="triton"),
@@ -184,6 +188,7 @@ def devices():
         "tally": ("R004",),
         "tally-system": (),
         "copy": (),
+        "copy-before": (),
         "copy-apart": ("R006",),
     }
     for scenario, rules in expected.items():
@@ -234,6 +239,9 @@ def driver():
         "streams": ("R006",),
         "event": (),
         "host": (),
+        "value": (),
+        "value-batch": (),
+        "value-early": ("R006",),
         "copy": ("R006",),
         "copy-waits": (),
         "before": ("R006",),
@@ -251,6 +259,9 @@ def driver():
             verdict="race" if rules else "clean",
             rules=rules,
         )
+    unknown = ("value-unknown", "{kernels}")
+    reasons = ("unsupported-call",)
+    yield Case("driver/value-unknown", "driver", unknown, verdict="inconclusive", reasons=reasons)
     yield race("driver-tensors", "race", "R008")
     for scenario in ("clean", "replaced", "in-memory"):
         yield clean("driver-tensors", scenario)
@@ -268,6 +279,15 @@ def driver():
             verdict="race" if rules else "clean",
             rules=rules,
         )
+
+
+def compilers():
+    """Programs that compile or link when they run, and load the machine code."""
+    for what, library in {"nvrtc": "libnvrtc.so", "nvjitlink": "libnvJitLink.so"}.items():
+        opened = (what, "{kernels}", f"/usr/local/cuda/lib64/{library}")
+        yield Case(f"compilers/{what}", "compilers", opened, verdict="race", rules=("R001",))
+        linked = (what, "{kernels}")
+        yield Case(f"compilers-linked/{what}", "compilers-linked", linked, verdict="race", rules=("R001",))
 
 
 def frameworks():
@@ -290,6 +310,6 @@ def frameworks():
 
 
 def every():
-    for family in (inside, variants, between, graphs, textures, devices, host, ends, driver, frameworks):
+    for family in (inside, variants, between, graphs, textures, devices, host, ends, driver, compilers, frameworks):
         for case in family():
             yield family.__name__, case

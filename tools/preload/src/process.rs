@@ -11,6 +11,7 @@ use std::sync::{Once, OnceLock};
 
 use parking_lot::lock_api::RawMutex as _;
 use parking_lot::{Mutex, MutexGuard};
+use ptxrace::engine::Analysis;
 use ptxrace::session::exec::log::Gap;
 use ptxrace::session::exec::{DEVICES, Observer, Runner, Settings, VARIABLE, Wanted, observe};
 
@@ -40,6 +41,11 @@ fn settings() -> Option<&'static Settings> {
         (!own).then_some(settings)
     };
     SETTINGS.get_or_init(told).as_ref()
+}
+
+/// The folder of the run, if there is one.
+pub(crate) fn folder() -> Option<&'static Path> {
+    settings().map(|settings| settings.folder.as_path())
 }
 
 /// Whether this library was loaded from a file.
@@ -83,9 +89,15 @@ pub(crate) fn thread() -> ThreadId {
 
 /// What writes what is seen.
 fn watch() -> Watch {
-    let Some(settings) = settings() else { return Watch::new(Observer::new(None, true), Wanted::default()) };
+    let Some(settings) = settings() else {
+        return Watch::new(Observer::new(None, Analysis::default()), Wanted::default());
+    };
     let command = std::env::args_os().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    Watch::new(observe(settings, std::process::id(), command), settings.wanted.clone())
+    let mut watch = Watch::new(observe(settings, std::process::id(), command), settings.wanted.clone());
+    if settings.backtraces {
+        watch.keep_backtraces();
+    }
+    watch
 }
 
 /// How many devices the emulator's driver offers. The variable counts for it as the driver of another instance, too.

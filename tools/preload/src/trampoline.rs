@@ -1,4 +1,5 @@
-//! `dlopen`, so that programs which load the driver by a path get the wrapper as well.
+//! `dlopen`, so that programs which load the driver by a path get the wrapper as well, and those that load a compiler get it by
+//! way of a front.
 //!
 //! The loader looks at who calls it: libraries are found by the run path of the caller. So what stands here asks for the
 //! file and jumps; it never calls the loader itself. Every other library is loaded as if this were not there.
@@ -47,9 +48,17 @@ extern "C" fn nothing(_: *const c_char, _: c_int) -> *mut c_void {
 
 extern "C" fn choose(path: *const c_char) -> Answer {
     let loader = loader().unwrap_or(nothing as *const () as usize);
-    // SAFETY: if it is not null, it is a path that ends with a zero byte.
-    let is_driver = !path.is_null() && is_driver(unsafe { CStr::from_ptr(path) });
-    Answer { path: if is_driver { OWN.as_ptr() } else { path }, loader }
+    if path.is_null() {
+        return Answer { path, loader };
+    }
+    // SAFETY: it is a path that ends with a zero byte.
+    let asked = unsafe { CStr::from_ptr(path) };
+    let instead = if is_driver(asked) {
+        Some(OWN)
+    } else {
+        std::panic::catch_unwind(|| crate::compilers::instead(asked)).unwrap_or(None)
+    };
+    Answer { path: instead.map_or(path, CStr::as_ptr), loader }
 }
 
 fn is_driver(path: &CStr) -> bool {

@@ -59,8 +59,9 @@ impl Core<'_> {
         let offset = address.offset;
         match address.base {
             Src::Narrow(slot) => {
+                // Narrow addresses wrap at their width.
                 let row = &at.file[(here.base + slot) as usize];
-                std::array::from_fn(|lane| (row[lane] & 0xffff_ffff).wrapping_add(offset))
+                std::array::from_fn(|lane| row[lane].wrapping_add(offset) & 0xffff_ffff)
             }
             Src::Reg(slot) => {
                 let row = &at.file[(here.base + slot) as usize];

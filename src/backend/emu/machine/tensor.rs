@@ -14,7 +14,7 @@ use crate::backend::emu::image::{Code, CopyCompletion, LoggedSite, Space, Tensor
 use crate::backend::emu::memory::Refused;
 use crate::backend::emu::types::low;
 use crate::instrument::{COORDINATES, SiteId};
-use crate::tensor::{self, CHUNK, Coordinates, DataType, TensorMap};
+use crate::tensor::{self, CHUNK, Coordinates, DataType, OUT_OF_BOUNDS, TensorMap};
 
 /// A box on its way.
 pub(super) struct Boxed {
@@ -245,7 +245,7 @@ impl Core<'_> {
         let map = &at.map;
         room.resize(map.box_bytes() as usize, 0);
         if map.nan {
-            room.chunks_exact_mut(2).for_each(|half| half.copy_from_slice(&NAN));
+            room.chunks_exact_mut(2).for_each(|half| half.copy_from_slice(&OUT_OF_BOUNDS.to_le_bytes()));
         }
         for row in map.rows(at.at).filter(|row| row.bytes > 0) {
             let start = (row.offset + row.before) as usize;
@@ -316,9 +316,6 @@ impl Copy {
         }
     }
 }
-
-/// Of these bytes are the NaNs, of whatever type, that stand for what lies outside of the tensor.
-const NAN: [u8; 2] = [0xf7, 0x7f];
 
 /// A number as TF32: to the nearest one, and away from zero where two are as near.
 fn rounded(bits: u64) -> u64 {

@@ -5,6 +5,7 @@ use super::super::image::Code;
 use super::super::types::Ty;
 use super::float::{Round, clipped, extreme, to_odd};
 use super::{lanewise1, lanewise2, lanewise3};
+use crate::tensor::OUT_OF_BOUNDS;
 
 /// An `f16` as `f32`, exactly.
 pub(in super::super) fn to_f32(half: u16) -> f32 {
@@ -200,13 +201,20 @@ pub(super) fn max(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
 
 /// `fma`
 pub(super) fn fma(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
-    if cx.has("oob") {
-        return cx.refuse();
-    }
     let (ty, format) = with_format(cx)?;
     let (d, a, b, c) = (cx.dst(0)?, cx.src(1, ty)?, cx.src(2, ty)?, cx.src(3, ty)?);
-    let finish = finish(cx);
-    Ok(lanewise3(d, a, b, c, move |a, b, c| format.map([a, b, c], |[a, b, c]| finish(exact_sum(a * b, c)))))
+    let (finish, oob) = (finish(cx), cx.has("oob"));
+    Ok(lanewise3(d, a, b, c, move |a, b, c| {
+        let sum = format.map([a, b, c], |[a, b, c]| finish(exact_sum(a * b, c)));
+        if !oob {
+            return sum;
+        }
+        // Of either sign.
+        let is_outside = |word: u64, shift: u32| (word >> shift) as u16 & 0x7fff == OUT_OF_BOUNDS;
+        format.each(
+            |shift| if is_outside(a, shift) || is_outside(b, shift) { 0 } else { (sum >> shift) as u16 },
+        )
+    }))
 }
 
 fn sign(cx: &Cx<'_, '_>, f: fn(u16) -> u16) -> Result<Code, Bad> {

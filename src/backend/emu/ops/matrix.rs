@@ -1,4 +1,6 @@
 //! Matrix instructions. Elements are found by `fragment`, sums are made by `tensor`.
+//!
+//! Left out: `ldmatrix` and `stmatrix` of bytes (`.m16n16`, `.m8n16`, `.m16n8`), which no device before sm_100a has.
 
 use super::super::decode::{Bad, Cx};
 use super::super::image::{Code, MatrixOp, Space, TileOp, Values};
@@ -39,6 +41,10 @@ fn rows(cx: &Cx<'_, '_>, values: Values, address: usize) -> Result<Code, Bad> {
         Some("x2") => 2,
         _ => 4,
     };
+    if let Some(shape) = cx.one_of(&["m16n16", "m8n16", "m16n8"]) {
+        let why = format!("`.{shape}` needs sm_100a or later, and the emulator has no matrices of bytes");
+        return cx.refuse().map_err(|refused| format!("{refused}: {why}"));
+    }
     if !cx.has("m8n8") || !cx.has("b16") || values.len() != matrices {
         return cx.refuse();
     }

@@ -58,7 +58,7 @@ pub(super) fn shfl(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
         _ => return cx.refuse(),
     };
     Ok(converge(mask, class(cx), inputs, move |regs, mask, met| {
-        let mut sources = [0; 32];
+        let mut values = [0; 32];
         let mut valid = 0;
         for lane in lanes(mask) {
             let (b, c) = (met.inputs[1][lane] as u32 & 31, met.inputs[2][lane] as u32);
@@ -79,13 +79,14 @@ pub(super) fn shfl(cx: &Cx<'_, '_>) -> Result<Code, Bad> {
                     (source, source <= most)
                 }
             };
-            let there = inside && met.lanes >> (source & 31) & 1 != 0;
-            // A lane that is not there has no value; the own is as good as any.
-            sources[lane] = (if there { source } else { at }) as usize & 31;
+            let source = if inside { source & 31 } else { at };
+            // The value of a lane that is not there is undefined; an H200 gives zero.
+            if met.lanes >> source & 1 != 0 {
+                values[lane] = low(met.inputs[0][source as usize], 32);
+            }
             valid |= u32::from(inside) << lane;
         }
-        let values = met.inputs[0];
-        regs.set(d, mask, |lane| low(values[sources[lane]], 32));
+        regs.set(d, mask, |lane| values[lane]);
         if let Some(p) = p {
             regs.set_pred(p, mask, valid);
         }

@@ -106,6 +106,15 @@ fn halves() {
     assert_eq!(half("mul.f16 %h0, %h1, %h2;", 0x7bff, 0x4000), 0x7c00);
     assert_eq!(half("add.f16 %h0, %h1, %h2;", 0x0001, 0x0001), 0x0002);
     assert_eq!(half("fma.rn.f16 %h0, %h1, %h2, %h1;", 0x3c00, 0x3c01), 0x4000);
+    // A factor from outside of a tensor makes the result zero, one that is any other NaN does not, nor does the sum.
+    for outside in [0x7ff7, 0xfff7] {
+        assert_eq!(half("fma.rn.oob.f16 %h0, %h1, %h2, %h2;", outside, 0x3c00), 0);
+        assert_eq!(half("fma.rn.oob.relu.bf16 %h0, %h2, %h1, %h2;", outside, 0x3f80), 0);
+        assert_eq!(half("fma.rn.oob.f16 %h0, %h2, %h2, %h1;", outside, 0x3c00), 0x7fff);
+        assert_eq!(half("fma.rn.f16 %h0, %h1, %h2, %h2;", outside, 0x3c00), 0x7fff);
+    }
+    assert_eq!(half("fma.rn.oob.f16 %h0, %h1, %h2, %h2;", 0x7fff, 0x3c00), 0x7fff);
+    assert_eq!(half("fma.rn.oob.f16 %h0, %h1, %h2, %h2;", 0x4000, 0x3c00), 0x4200);
     assert_eq!(half("neg.f16 %h0, %h1;", 0x3c00, 0), 0xbc00);
     assert_eq!(half("add.bf16 %h0, %h1, %h2;", 0x3f80, 0x3f80), 0x4000);
     let pair = eval("mov.b32 %r1, 0x3c004000;", "add.f16x2 %r0, %r1, %r1;", "%r0");

@@ -286,3 +286,22 @@ fn lanes_that_part_meet_at_a_matrix() {
     });
     assert_eq!(ran.fault().kind, FaultKind::Misaligned);
 }
+
+#[test]
+fn matrices_of_bytes_are_refused_by_name() {
+    let forms = [
+        ("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8", "{%r10, %r11}, [%r1]", "m16n16"),
+        ("ldmatrix.sync.aligned.m8n16.x1.shared.b8x16.b6x16_p32", "{%r10}, [%r1]", "m8n16"),
+        ("stmatrix.sync.aligned.m16n8.x1.trans.shared.b8", "[%r1], {%r10}", "m16n8"),
+    ];
+    for (opcode, operands, shape) in forms {
+        let body = format!("mov.u32 %r1, s;\nmov.u32 %r10, 0;\n{opcode} {operands};");
+        let ran = kernel_with(".shared .align 128 .b8 s[512];", &body).words("out", &[0; 4]).run();
+        let stop = format!("{:?}", ran.outcome.stop);
+        assert!(
+            stop.contains(&format!("`{opcode}`"))
+                && stop.contains(&format!("`.{shape}` needs sm_100a or later")),
+            "{stop}"
+        );
+    }
+}

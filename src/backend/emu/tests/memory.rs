@@ -64,6 +64,14 @@ fn dynamic_shared_memory_follows_the_static() {
 }
 
 #[test]
+fn narrow_addresses_wrap_at_their_width() {
+    let body = ".shared .b32 s[4];\nmov.u32 %r1, s;\nadd.u32 %r1, %r1, -64;\nst.shared.b32 [%r1+68], 7;\n\
+                ld.shared.b32 %r2, [s+4];\nst.global.b32 [%out], %r2;";
+    let ran = kernel(body).threads(1).words("out", &[0]).ok();
+    assert_eq!(ran.words(0), [7]);
+}
+
+#[test]
 fn atomics_return_what_was_there() {
     let body = "mov.u32 %r1, %tid.x;\natom.global.add.u32 %r2, [%out], 2;\natom.global.max.s32 %r3, [%out+4], %r1;\n\
                 atom.global.cas.b32 %r4, [%out+8], 7, 9;\nred.global.add.f32 [%out+12], 0f3F000000;\n\

@@ -92,3 +92,21 @@ fn stops_come_at_the_same_place() {
     let unknown = "st.global.u32 [%out], 1;\ntcgen05.wait::ld.sync.aligned;\nst.global.u32 [%out], 2;";
     assert_eq!(same(|| kernel(unknown).words("out", &[0])).kept.ends[0].unlogged, [0]);
 }
+
+#[test]
+fn opcodes_that_the_emulator_lacks_end_the_run_by_name() {
+    let forms = [
+        "clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 %p1, %q1;",
+        "istypep.texref %p1, %rd1;",
+        "multimem.red.relaxed.sys.global.add.u32 [%rd1], %r1;",
+        "tcgen05.wait::ld.sync.aligned;",
+        "tensormap.replace.tile.rank.global.b1024.b32 [%rd1], 1;",
+        "frobnicate.u32 [%rd1], %r1;",
+    ];
+    for form in forms {
+        let body = format!("mov.u64 %rd1, %out;\nmov.u32 %r1, 0;\n{form}");
+        let ran = kernel(&body).words("out", &[0; 4]).run();
+        let (stop, opcode) = (format!("{:?}", ran.outcome.stop), form.split(' ').next().unwrap_or_default());
+        assert!(stop.contains(opcode.trim_end_matches(';')), "{form}: {stop}");
+    }
+}

@@ -34,6 +34,12 @@ fn shuffles_in_all_directions() {
     let valid = "shfl.sync.down.b32 %r2|%p1, %r1, 3, 31, -1;\nselp.b32 %r0, 1, 0, %p1;";
     assert_eq!(lanes(valid), each(|l| u32::from(l <= 28)));
     assert_eq!(lanes("shfl.idx.b32 %r0, %r1, 9, 31;"), each(|_| 9));
+    // Lanes that are not there count as zero, and as inside.
+    let low = "mov.b32 %r0, 77;\nsetp.ge.u32 %p2, %r1, 4;\n@%p2 bra END;\n";
+    let down = format!("{low}shfl.sync.down.b32 %r0, %r1, 2, 31, 15;\nEND:");
+    assert_eq!(lanes(&down), each(|l| [2, 3, 0, 0].get(l as usize).copied().unwrap_or(77)));
+    let inside = format!("{low}shfl.sync.bfly.b32 %r2|%p1, %r1, 16, 31, 15;\nselp.b32 %r0, 1, 0, %p1;\nEND:");
+    assert_eq!(lanes(&inside), each(|l| if l < 4 { 1 } else { 77 }));
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod streams;
 mod symbols;
 mod tensors;
 mod textures;
+mod values;
 
 use std::ffi::{CStr, c_char};
 

@@ -22,6 +22,7 @@ fn all() -> &'static FxHashMap<&'static str, usize> {
             super::ready::table(),
             super::streams::table(),
             super::textures::table(),
+            super::values::table(),
         ];
         // What is provided comes after what is not, should a name be in both.
         let mut all = FxHashMap::default();
@@ -115,6 +116,7 @@ mod tests {
             super::super::ready::table(),
             super::super::streams::table(),
             super::super::textures::table(),
+            super::super::values::table(),
         ];
         let provided: Vec<_> = provided.into_iter().flatten().map(|(name, _)| name).collect();
         assert!(missing.iter().all(|(name, _)| !provided.contains(name)));

@@ -32,7 +32,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use parking_lot::Mutex;
 use ptxrace::backend::{Owner, Region, RunOptions};
 use ptxrace::engine::Moment;
-use ptxrace::session::exec::log::Line;
 use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::watch::{Caller, Stream, Watch};
@@ -122,7 +121,7 @@ impl Gpu {
     fn made(&mut self, call: &'static str, base: u64, bytes: u64, owner: Owner) {
         let name = self.watch.name(call);
         self.memory.insert(base, bytes);
-        self.watch.say(&Line::Region(Region { name, base, bytes, element: 1, owner }));
+        self.watch.made(Region { name, base, bytes, element: 1, owner });
     }
 
     /// Memory is gone in the order of a stream. Gives its size.

@@ -16,7 +16,7 @@ pub(crate) enum Side {
 }
 
 impl Driver {
-    fn place(&self, address: u64, bytes: usize, side: Side) -> Answer<Place> {
+    pub(super) fn place(&self, address: u64, bytes: usize, side: Side) -> Answer<Place> {
         let inside = |(base, size): (u64, u64)| (address - base).saturating_add(bytes as u64) <= size;
         let found = self.allocation(address);
         let place = match (found.map(|found| found.kind), self.range(address)) {
@@ -60,7 +60,7 @@ impl Driver {
         Ok(())
     }
 
-    fn bytes(&mut self, place: Place, address: u64, to: &mut [u8]) -> Answer {
+    pub(super) fn bytes(&mut self, place: Place, address: u64, to: &mut [u8]) -> Answer {
         match place {
             Place::Device(_) => {
                 let from = self.device.read(address, to.len()).map_err(|_| Code::INVALID_VALUE)?;
@@ -71,7 +71,7 @@ impl Driver {
         Ok(())
     }
 
-    fn put(&mut self, place: Place, address: u64, from: &[u8]) -> Answer {
+    pub(super) fn put(&mut self, place: Place, address: u64, from: &[u8]) -> Answer {
         match place {
             Place::Device(_) => {
                 let to = self.device.write(address, from.len()).map_err(|_| Code::INVALID_VALUE)?;

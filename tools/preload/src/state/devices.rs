@@ -26,8 +26,8 @@ pub(crate) fn attribute(attribute: u32) -> i32 {
         12 | 82 => 65536,
         13 => 1_000_000,
         14 | 30 => 512,
-        // It overlaps copies and kernels, maps memory of the host, runs kernels at once.
-        15 | 19 | 31 | 41 | 78 | 79 | 80 | 83 | 91 | 95 | 99 | 115 | 120 => 1,
+        // It overlaps copies and kernels, maps memory of the host, runs kernels at once, waits for values.
+        15 | 19 | 31 | 41 | 78 | 79 | 80 | 83 | 91..=95 | 99 | 115 | 120 | 122 | 123 => 1,
         16 => MULTIPROCESSORS,
         36 => 1_000_000,
         37 => 512,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use ptxrace::backend::{Owner, Region};
-use ptxrace::session::exec::log::{Gap, Line};
+use ptxrace::session::exec::log::Gap;
 
 use super::devices::TOTAL_BYTES;
 use super::{Driver, Stream};
@@ -72,7 +72,7 @@ impl Driver {
             Kind::Pinned | Kind::Registered => Owner::Host,
             Kind::Managed => Owner::Managed,
         };
-        self.watch.say(&Line::Region(Region { name, base, bytes, element: 1, owner }));
+        self.watch.made(Region { name, base, bytes, element: 1, owner });
     }
 
     /// Memory of the device.

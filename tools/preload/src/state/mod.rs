@@ -13,6 +13,7 @@ mod modules;
 #[cfg(test)]
 mod tests;
 mod textures;
+mod values;
 
 pub(crate) use capture::Captured;
 pub(crate) use copies::Side;

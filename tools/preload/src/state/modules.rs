@@ -9,6 +9,7 @@ use ptxrace::fatbin::Device;
 use ptxrace::instrument::SiteTable;
 use ptxrace::ptx::ast::{Function as Entry, Module as Tree};
 use ptxrace::session::exec::log::{Gap, Line};
+use ptxrace::session::exec::provenance;
 use ptxrace::span::SourceFile;
 use rustc_hash::FxHashMap;
 
@@ -77,6 +78,14 @@ impl Driver {
     }
 
     fn load(&mut self, found: Found) -> Answer<u64> {
+        let found = match found {
+            Found::Opaque(name, Some(cubin)) => {
+                let folder = crate::process::folder().map(provenance::folder);
+                let texts = folder.and_then(|folder| provenance::lookup(&folder, &cubin));
+                texts.map_or(Found::Opaque(name, None), Found::Ptx)
+            }
+            found => found,
+        };
         let (path, text) = match found {
             Found::Ptx(mut texts) if texts.len() == 1 => texts.remove(0),
             Found::Ptx(texts) => {

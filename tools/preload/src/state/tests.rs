@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use ptxrace::engine::StreamId;
+use ptxrace::engine::{Analysis, StreamId};
 use ptxrace::session::exec::log::Writer;
 use ptxrace::session::exec::{Observer, Wanted};
 
@@ -84,7 +84,7 @@ fn setup() -> Setup {
     let host = Fake::default();
     let folder = tempfile::tempdir().unwrap();
     let log = Writer::create(folder.path(), 1).unwrap();
-    let watch = Watch::new(Observer::new(Some(log), true), Wanted::default());
+    let watch = Watch::new(Observer::new(Some(log), Analysis::default()), Wanted::default());
     let mut driver = Driver::new(Box::new(host.clone()), watch, RunOptions::default(), 1);
     driver.create_context(1, 0);
     let image = host.add(PTX.as_bytes());

@@ -97,8 +97,8 @@ impl Watch {
             // The stream is waited for before the data is staged; that it has arrived is not said.
             self.synchronize(stream);
         }
-        // A copy from device to device in a default stream starts when what both were given has ended, and both wait for it. Streams
-        // that do not block are no part of that; that they count as such may miss races with them.
+        // A copy from device to device in a default stream starts when all that both were given has ended, in whatever streams, and what
+        // both are given later waits for it. That the same goes for third devices here may miss races.
         let two_devices = matches!((to, from), (Place::Device(to), Place::Device(from)) if to != from)
             && self.streams.is_legacy(stream);
         if two_devices {

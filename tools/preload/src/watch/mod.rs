@@ -8,15 +8,18 @@ mod launches;
 mod order;
 mod tensors;
 mod textures;
+mod values;
 
 pub(crate) use copies::{Place, Rows, Timing, write};
 pub(crate) use graphs::{Branches, Ended};
 pub(crate) use images::{Found, HostMemory, file, find};
 pub(crate) use order::{Caller, Stream, ThreadId};
 pub(crate) use textures::{ArrayDescription, Reading, Resource, Textures};
+pub(crate) use values::{BatchStep, Step, Value};
 
 use std::sync::Arc;
 
+use ptxrace::backend::Region;
 use ptxrace::engine::Streams;
 use ptxrace::instrument::SiteTable;
 use ptxrace::ptx::ast::Module;
@@ -28,6 +31,8 @@ use rustc_hash::FxHashMap;
 /// All that is known of a process.
 pub(crate) struct Watch {
     observer: Observer<Option<Writer>>,
+    /// The calls that led to memory are kept.
+    backtraces: bool,
     streams: Streams,
     wanted: Counted,
     created: FxHashMap<u64, order::Created>,
@@ -40,12 +45,14 @@ pub(crate) struct Watch {
     /// How often calls that make something were called, for its name.
     counts: FxHashMap<&'static str, u32>,
     tensors: tensors::Tensors,
+    values: values::Values,
 }
 
 impl Watch {
     pub(crate) fn new(observer: Observer<Option<Writer>>, wanted: Wanted) -> Self {
         Self {
             observer,
+            backtraces: false,
             streams: Streams::default(),
             wanted: Counted::new(wanted),
             created: FxHashMap::default(),
@@ -56,7 +63,22 @@ impl Watch {
             textures: Textures::default(),
             counts: FxHashMap::default(),
             tensors: tensors::Tensors::default(),
+            values: values::Values::default(),
         }
+    }
+
+    /// Keeps the calls that led to memory from now on.
+    pub(crate) fn keep_backtraces(&mut self) {
+        self.backtraces = true;
+    }
+
+    /// The program has made memory.
+    pub(crate) fn made(&mut self, region: Region) {
+        if self.backtraces {
+            let line = Line::Backtrace { region: region.name.clone(), frames: crate::frames::frames() };
+            self.observer.say(&line);
+        }
+        self.observer.say(&Line::Region(region));
     }
 
     pub(crate) fn say(&mut self, line: &Line) {

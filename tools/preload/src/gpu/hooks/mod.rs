@@ -14,6 +14,7 @@ mod streams;
 mod symbols;
 mod tensors;
 mod textures;
+mod values;
 
 pub(super) use streams::call_later;
 pub(super) use symbols::find;

@@ -24,6 +24,7 @@ fn all() -> &'static FxHashMap<&'static str, usize> {
             super::streams::table(),
             super::tensors::table(),
             super::textures::table(),
+            super::values::table(),
             table(),
         ];
         tables.into_iter().flatten().collect()
