@@ -29,12 +29,13 @@ struct Step {
     tickets: (u64, u64),
 }
 
-/// Names for numbers: two words of global memory, two of shared memory, an mbarrier, and words that stand for operands.
+/// Names for numbers: two words of global memory, the last of all addresses, two of shared memory, an mbarrier, and words that stand for operands.
 fn number(text: &str) -> u64 {
     match text {
         "-" => 0,
         "data" => 0x1000,
         "flag" => 0x1040,
+        "end" => u64::MAX - 15,
         "tile" => TAG_SHARED,
         "mbar" => TAG_SHARED | 0x400,
         "arrives" => mbarrier_word(1, 0),
@@ -279,4 +280,17 @@ fn blocks_of_a_cluster() {
     };
     check(&peer("release"), &[]);
     check(&peer("relaxed"), &["R003"]);
+}
+
+#[test]
+fn the_last_of_all_addresses() {
+    let both = |second: &str| {
+        format!(
+            "0.0 st.global.v2.u32 [%d], {{%r, %r}} | end, -, 1
+             0.1 {second} | end, -, 2"
+        )
+    };
+    check(&both("st.global.v2.u32 [%d], {%r, %r}"), &["R001"]);
+    check(&both("ld.global.v2.u32 {%r, %r}, [%d]"), &["R001"]);
+    check(&both("ld.global.u32 %r, [%d]"), &["R001"]);
 }

@@ -514,7 +514,8 @@ impl Shadow {
     fn span(&mut self, pass: &mut Pass<'_>, start: u64, end: u64) {
         let mut from = start;
         while from < end {
-            let to = end.min((from / PAGE_BYTES + 1) * PAGE_BYTES);
+            // The last page of all ends where addresses do.
+            let to = end.min((from / PAGE_BYTES + 1).saturating_mul(PAGE_BYTES));
             let at = self.find(from);
             let Self { leaves, quiet, .. } = self;
             let leaf = &mut leaves[at];
