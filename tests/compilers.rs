@@ -76,7 +76,7 @@ fn kernels_that_are_compiled_at_run_time_are_checked() {
     let scene = Scene::new();
     for backend in ["emu", "gpu"] {
         for app in ["opened", "linked"] {
-            for what in ["nvrtc", "nvjitlink"] {
+            for what in ["nvrtc", "nvjitlink", "nvjitlink-lto"] {
                 let (status, said) = scene.exec(backend, app, what);
                 assert_eq!(status, Some(66), "{backend} {app} {what}: {said}");
                 assert!(said.contains("error[R001]: data race on `tile`"), "{backend} {app} {what}: {said}");

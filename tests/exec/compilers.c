@@ -1,6 +1,6 @@
 // A program that compiles or links a kernel when it runs, takes the machine code, and runs it. It needs no header of CUDA's. The
-// arguments: `nvrtc`, `nvjitlink`, or `nvjitlink-other`, which links something that is no PTX; the path of `kernels.ptx`; the
-// path of the compiler's library, unless the program is linked to it (`-DLINKED`).
+// arguments: `nvrtc`, `nvjitlink`, `nvjitlink-lto`, which optimises when it links, or `nvjitlink-other`, which links something that
+// is no PTX; the path of `kernels.ptx`; the path of the compiler's library, unless the program is linked to it (`-DLINKED`).
 
 #include <dlfcn.h>
 
@@ -67,8 +67,8 @@ static char *compile(void) {
     return cubin;
 }
 
-static char *link_parts(const char *ptx, int other) {
-    enum { PTX = 2, LTO_IR };
+static char *link_parts(const char *ptx, int lto, int other) {
+    enum { PTX = 2, LTO_IR, OBJECT = 5 };
     int (*create)(Handle *, unsigned, const char **) = FIND(__nvJitLinkCreate_13_0);
     int (*add)(Handle, int, const void *, size_t, const char *) = FIND(__nvJitLinkAddData_13_0);
     int (*complete)(Handle) = FIND(__nvJitLinkComplete_13_0);
@@ -78,13 +78,13 @@ static char *link_parts(const char *ptx, int other) {
     static char text[1 << 20];
     FILE *file = fopen(ptx, "r");
     size_t length = file == NULL ? 0 : fread(text, 1, sizeof text - 1, file);
-    const char *options[] = {"-arch=sm_90"};
+    const char *options[] = {"-arch=sm_90", "-lto"};
     Handle link;
     size_t bytes;
-    CHECK(create(&link, 1, options));
-    CHECK(add(link, PTX, text, length + 1, ptx));
+    CHECK(create(&link, lto ? 2 : 1, options));
+    CHECK(add(link, lto ? LTO_IR : PTX, text, length + 1, ptx));
     if (other)
-        CHECK(add(link, LTO_IR, text, length + 1, "other"));
+        CHECK(add(link, OBJECT, text, length + 1, "other"));
     CHECK(complete(link));
     CHECK(size(link, &bytes));
     char *cubin = malloc(bytes);
@@ -92,6 +92,8 @@ static char *link_parts(const char *ptx, int other) {
     CHECK(destroy(&link));
     return cubin;
 }
+
+static int is(const char *what, const char *end) { return strstr(what, end) != NULL; }
 
 int main(int count, char **arguments) {
     int device;
@@ -101,7 +103,7 @@ int main(int count, char **arguments) {
         return 95;
     const char *what = arguments[1];
     open_library(count > 3 ? arguments[3] : NULL);
-    char *cubin = strcmp(what, "nvrtc") == 0 ? compile() : link_parts(arguments[2], strcmp(what, "nvjitlink") != 0);
+    char *cubin = strcmp(what, "nvrtc") == 0 ? compile() : link_parts(arguments[2], is(what, "-lto"), is(what, "-other"));
     CHECK(cuInit(0));
     CHECK(cuDeviceGet(&device, 0));
     CHECK(cuCtxCreate_v2(&context, 0, device));

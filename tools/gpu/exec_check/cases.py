@@ -303,7 +303,8 @@ def frameworks():
     yield opaque("torch", "compiled")
     yield opaque("torch", "graph")
     yield race("torch", "graph-race", "R006", reasons=("opaque-kernel",))
-    yield Case("numba", "numba", verdict="inconclusive", reasons=("opaque-kernel",))
+    yield clean("numba", "clean")
+    yield race("numba", "race", "R001")
     # Times are among what pytest prints.
     test = "suite.py::test_forgets_to_wait"
     yield Case("pytest", "suite", verdict="race", rules=("R001",), tests=(test,), stdout=False)
