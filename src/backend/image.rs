@@ -314,6 +314,11 @@ impl ImageObject {
         Ok(())
     }
 
+    /// Whether a fetch weighs texels.
+    pub fn filters(&self, access: &ImageAccess) -> bool {
+        self.sampling.linear && self.gives_floats() && access.floats && access.op == ImageOp::Fetch
+    }
+
     /// Where a fetch of a texture reads along each axis.
     pub fn axes(&self, access: &ImageAccess, coordinates: [u32; 3]) -> Result<[Axis; 3], Unresolved> {
         self.fits(access)?;
@@ -324,32 +329,42 @@ impl ImageObject {
         for (at, given) in given.iter().enumerate() {
             axes[at] = self.axis(access, at, size[at], *given);
         }
+        if shape.axes() == 1 && self.filters(access) {
+            // Lines are the middle of an image of one row, also where beyond its edge there is nothing.
+            axes[1] = self.axis(access, 1, 1, 0);
+        }
         if shape.is_layered() {
-            axes[2] = Axis::one(Some(coordinates[0].cast_signed().clamp(0, size[2] as i32 - 1) as u32));
+            axes[2] = Axis::one(Some(coordinates[0].min(size[2].saturating_sub(1))));
         }
         Ok(axes)
     }
 
     fn axis(&self, access: &ImageAccess, axis: usize, size: u32, given: u32) -> Axis {
-        let Sampling { edges, linear, normalized, .. } = self.sampling;
+        let Sampling { edges, normalized, .. } = self.sampling;
         let edge = edges[axis];
         if !access.floats {
             let at = i64::from(given.cast_signed());
-            let beyond = if matches!(self.storage, Storage::Linear { .. }) { Edge::Border } else { edge };
-            return Axis::one(texel_at(beyond, false, at, size));
+            // Integers say which texel, whatever lies beyond the edges. On an H200 no line of an array is read by them.
+            let is_line = access.shape.axes() == 1 && matches!(self.storage, Storage::Array(_));
+            return Axis::one(texel_at(Edge::Border, false, at, size).filter(|_| !is_line));
         }
-        let x = f32::from_bits(given);
-        let x = if normalized { x * size as f32 } else { x };
-        let linear = linear && self.gives_floats();
+        let x = f64::from(f32::from_bits(given));
+        let x = if normalized { folded(edge, x) * f64::from(size) } else { x };
         let gathers = access.op == ImageOp::Gather;
-        if !(linear || gathers) {
+        if !(gathers || self.filters(access)) {
             return Axis::one(texel_at(edge, normalized, whole(x), size));
         }
         // Fractions have 8 bits.
         let fixed = whole((x * 256.0).round()).saturating_sub(128);
         let first = fixed.div_euclid(256);
         let at = [first, first.saturating_add(1)].map(|at| texel_at(edge, normalized, at, size));
-        Axis { at, fraction: if gathers { 128 } else { fixed.rem_euclid(256) as u32 } }
+        let fraction = match at {
+            _ if gathers => 128,
+            // Beyond the edge nothing is weighed.
+            [first, second] if first == second => 0,
+            _ => fixed.rem_euclid(256) as u32,
+        };
+        Axis { at, fraction }
     }
 
     /// Where a surface access goes, and how many bytes it touches.
@@ -411,8 +426,25 @@ impl ImageObject {
     }
 }
 
+/// A normalised coordinate as one near 0, where it comes round again. What is no finite number is 0 there. An H200 cuts them off somewhere
+/// from 18 to 21 bits behind the point.
+fn folded(edge: Edge, x: f64) -> f64 {
+    const CUT: f64 = (1 << 20) as f64;
+    let period = match edge {
+        Edge::Wrap => Some(1.0),
+        Edge::Mirror => Some(2.0),
+        Edge::Clamp | Edge::Border => None,
+    };
+    let x = match period {
+        None => x,
+        Some(period) if x.is_finite() => x.rem_euclid(period),
+        Some(_) => 0.0,
+    };
+    (x * CUT).floor() / CUT
+}
+
 /// The largest integer that is not above; none is not a number.
-fn whole(x: f32) -> i64 {
+fn whole(x: f64) -> i64 {
     // Values beyond go to the ends.
     x.floor() as i64
 }

@@ -9,6 +9,8 @@ mod ring;
 
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
+
 use self::driver::{Array, Context, DeviceMemory, Failure, Kernel, Memory, Module, Object, Shape, Stream};
 pub use self::driver::{leave_abandoned, library};
 pub use self::reach::unlogged;
@@ -28,6 +30,10 @@ use crate::tensor::{self, TensorMap};
 const REGISTERS: u32 = 64 * 1024;
 /// The most registers that a thread can have.
 const MAX_REGISTERS: u32 = 255;
+/// A run of this process. The driver loads a module only when kernels have ended, and one of another run might wait for its rings to
+/// be emptied by a thread that the driver makes wait as well.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
+
 /// How long the host sleeps when the rings were empty: from, to.
 const IDLE: (Duration, Duration) = (Duration::from_micros(10), Duration::from_micros(500));
 
@@ -101,6 +107,7 @@ impl Backend for Gpu {
         if self.context.is_abandoned() {
             return Err(BackendError::NoDevice("a launch that took too long still runs on it".into()));
         }
+        let _one = ONE_AT_A_TIME.lock();
         let mut clock = Clock::new();
         sink.expect_rings();
         self.context.make_current()?;

@@ -83,10 +83,12 @@ impl Core<'_> {
         let axes = image.axes(&code.access, coordinates).map_err(unsupported)?;
         let reader = Reader::of(image);
         let size = image.texel.bytes() as usize;
-        let mut texel = |[x, y, z]: [Option<u32>; 3]| {
-            let (Some(x), Some(y), Some(z)) = (x, y, z) else { return Ok(reader.texel(None)) };
-            let bytes = self.memory.bytes(image.address([x, y, z]), size, false);
-            bytes.map(|bytes| reader.texel(Some(bytes))).map_err(|refused| halt(lane, refused))
+        let mut bytes = |[x, y, z]: [Option<u32>; 3]| {
+            let (Some(x), Some(y), Some(z)) = (x, y, z) else { return Ok(None) };
+            let found = self.memory.bytes(image.address([x, y, z]), size, false);
+            let mut bytes = sample::Bytes::default();
+            bytes[..size].copy_from_slice(found.map_err(|refused| halt(lane, refused))?);
+            Ok(Some(bytes))
         };
         let [x, y, z] = axes;
         if code.access.op == ImageOp::Gather {
@@ -94,14 +96,16 @@ impl Core<'_> {
             let corners = [(0, 1), (1, 1), (1, 0), (0, 0)];
             let mut gathered = [0; 4];
             for (value, (i, j)) in gathered.iter_mut().zip(corners) {
-                *value = texel([x.at[i], y.at[j], z.at[0]])?[code.channel];
+                let bytes = bytes([x.at[i], y.at[j], z.at[0]])?;
+                *value = reader.texel(bytes.as_ref().map(|bytes| &bytes[..size]))[code.channel];
             }
             return Ok(gathered);
         }
-        if axes.iter().all(|axis| axis.fraction == 0) {
-            return texel([x.at[0], y.at[0], z.at[0]]);
+        if image.filters(&code.access) {
+            return reader.filtered(axes, bytes);
         }
-        reader.filtered(axes, texel)
+        let bytes = bytes([x.at[0], y.at[0], z.at[0]])?;
+        Ok(reader.texel(bytes.as_ref().map(|bytes| &bytes[..size])))
     }
 
     fn surface(
