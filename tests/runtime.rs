@@ -17,6 +17,7 @@ use ptxrace::span::SourceFile;
 use ptxrace::tensor::{DataType, TensorMap};
 
 const RINGS: u32 = 4;
+const RING_SHIFT: u32 = 1;
 
 /// What one lane executed: site, `a`, value read, value written.
 type Step = (u32, u64, Option<u64>, Option<u64>);
@@ -90,7 +91,7 @@ fn launch(kernel: &str, grid: [u32; 3], block: [u32; 3], args: Vec<Arg>) -> Laun
 /// Fills the control block and points the module at it.
 const SETUP: &str = "
 .visible .entry __ptxrace_setup(.param .u64 control, .param .u64 data, .param .u64 heads, .param .u64 tails,
-    .param .u64 capacity, .param .u64 mask)
+    .param .u64 capacity, .param .u64 mask, .param .u64 shift)
 {
 	.reg .b64 %c, %v;
 	ld.param.u64 %c, [control];
@@ -104,6 +105,8 @@ const SETUP: &str = "
 	st.global.u64 [%c+24], %v;
 	ld.param.u64 %v, [mask];
 	st.global.u64 [%c+32], %v;
+	ld.param.u64 %v, [shift];
+	st.global.u64 [%c+40], %v;
 	st.global.u64 [%c+128], 1;
 	st.global.u64 [__ptxrace_control], %c;
 	ret;
@@ -143,6 +146,7 @@ fn run_instrumented(
     let word = |value: u64| Arg::Value(value.to_le_bytes().to_vec());
     let mut args: Vec<_> = (first..first + 4).map(Arg::Buffer).collect();
     args.extend([word(capacity), word(u64::from(RINGS - 1) | u64::from(drop) << 32)]);
+    args.push(word(RING_SHIFT.into()));
     plan.launches.insert(0, launch("__ptxrace_setup", [1; 3], [1; 3], args));
     let (outcome, none) = run(&text, None, &plan, seed);
     assert_eq!(none, []);
@@ -165,7 +169,7 @@ fn run_instrumented(
         }
         let mut at = 0;
         while let Some(record) = decode(&units[at..]).unwrap() {
-            assert_eq!(ring_of(record.block(), RINGS - 1), ring as u32);
+            assert_eq!(ring_of(record.block(), RING_SHIFT, RINGS - 1), ring as u32);
             at += record.units().len();
             records += 1;
             if !record.is_bundle() {

@@ -37,6 +37,10 @@ pub struct Control {
     pub ring_mask: u32,
     /// Not zero: a record that finds no room is dropped and counted instead of waiting.
     pub drop: u32,
+    /// So many blocks that follow each other write to one ring, as a power of two.
+    pub ring_shift: u32,
+    /// Nothing. Device code reads four words at once.
+    pub unused: u32,
     /// Counters, each on a line of its own because all warps write them.
     pub tickets: Line,
     /// Records dropped, and behind it the units they would have taken.
@@ -65,8 +69,10 @@ pub struct Dropped {
 pub const OFFSET_DATA: usize = 0;
 /// Offset of `Control::tails`; `capacity` follows at once.
 pub const OFFSET_TAILS: usize = 16;
-/// Offset of `Control::ring_mask`; `drop` follows at once.
+/// Offset of `Control::ring_mask`; `drop`, `ring_shift` and `unused` follow at once.
 pub const OFFSET_RING_MASK: usize = 32;
+/// Offset of `Control::ring_shift`.
+pub const OFFSET_RING_SHIFT: usize = OFFSET_RING_MASK + 8;
 /// Offset of the ticket counter.
 pub const OFFSET_TICKETS: usize = 128;
 /// Offset of the number of records dropped.
@@ -84,6 +90,7 @@ const _: () = {
     assert!(offset_of!(Control, capacity) == OFFSET_TAILS + 8);
     assert!(offset_of!(Control, ring_mask) == OFFSET_RING_MASK);
     assert!(offset_of!(Control, drop) == OFFSET_RING_MASK + 4);
+    assert!(offset_of!(Control, ring_shift) == OFFSET_RING_SHIFT && OFFSET_RING_MASK.is_multiple_of(16));
     assert!(offset_of!(Control, tickets) == OFFSET_TICKETS);
     assert!(offset_of!(Control, dropped) + offset_of!(Dropped, records) == OFFSET_DROPPED_RECORDS);
     assert!(offset_of!(Control, dropped) + offset_of!(Dropped, units) == OFFSET_DROPPED_UNITS);
@@ -102,6 +109,7 @@ impl Control {
         put(OFFSET_TAILS, self.tails);
         put(OFFSET_TAILS + 8, self.capacity);
         put(OFFSET_RING_MASK, u64::from(self.ring_mask) | u64::from(self.drop) << 32);
+        put(OFFSET_RING_SHIFT, self.ring_shift.into());
         put(OFFSET_TICKETS, self.tickets.next);
         put(OFFSET_DROPPED_RECORDS, self.dropped.records);
         put(OFFSET_DROPPED_UNITS, self.dropped.units);
@@ -110,8 +118,18 @@ impl Control {
 }
 
 /// The ring that the warps of a block write to. Blocks that follow each other run side by side, so that rings are used alike.
-pub fn ring_of(block: u32, ring_mask: u32) -> u32 {
-    block & ring_mask
+pub fn ring_of(block: u32, ring_shift: u32, ring_mask: u32) -> u32 {
+    block >> ring_shift & ring_mask
+}
+
+/// The shift for a launch of so many blocks. Blocks that follow each other often touch the same pages, which are cheaper to look at
+/// for who gets the records of both; but all rings have to be in use at any time, and there is room on a device for some thousand
+/// blocks.
+pub fn ring_shift(blocks: u64, rings: u32) -> u32 {
+    const MOST: u32 = 3;
+    /// Times that each ring comes.
+    const TURNS: u64 = 4;
+    (blocks / (u64::from(rings) * TURNS)).checked_ilog2().map_or(0, |shift| shift.min(MOST))
 }
 
 /// Whether the unit read for this position of a ring has been written in its lap.
@@ -131,5 +149,15 @@ mod tests {
         assert!(!written(LAP, 8));
         assert!(written(0, 15));
         assert!(written(LAP, 16));
+    }
+
+    #[test]
+    fn blocks_lie_together_once_there_are_many() {
+        let shifts =
+            [0, 1, 1023, 1024, 2047, 2048, 4095, 4096, u64::MAX].map(|blocks| ring_shift(blocks, 128));
+        assert_eq!(shifts, [0, 0, 0, 1, 1, 2, 2, 3, 3]);
+        let ring = |block| ring_of(block, ring_shift(4096, 128), 127);
+        assert_eq!((0..4096).map(ring).collect::<std::collections::BTreeSet<_>>().len(), 128);
+        assert_eq!(ring(4088), ring(4095));
     }
 }

@@ -296,6 +296,12 @@ impl DeviceMemory<'_> {
         check("cuMemsetD8", unsafe { cu::cuMemsetD8_v2(self.address, 0, self.bytes) })
     }
 
+    /// Writes a part of it that lies in it. Not while a kernel runs: this waits for it.
+    pub(super) fn upload_at(&self, offset: usize, data: &[u8]) -> Result<()> {
+        let data = &data[..data.len().min(self.bytes.saturating_sub(offset))];
+        upload(self.address + offset as u64, data)
+    }
+
     /// Writes its beginning. Not while a kernel runs: this waits for it.
     pub(super) fn upload(&self, data: &[u8]) -> Result<()> {
         upload(self.address, &data[..data.len().min(self.bytes)])

@@ -355,8 +355,10 @@ impl Run<'_> {
         let (regions, images) = (self.regions.clone(), self.images.clone());
         sink.begin(&LaunchInfo { index, regions, tensor_maps, images, counter: 0 });
         let mut end = LaunchEnd { unlogged, ..LaunchEnd::default() };
-        let result = kernel
-            .launch(&self.stream, shape, &arguments)
+        let result = self
+            .rings
+            .expect(launch.blocks())
+            .and_then(|()| kernel.launch(&self.stream, shape, &arguments))
             .map_err(BackendError::from)
             .and_then(|()| self.drain(index, &mut end, sink));
         // The device does not tell when an unlogged instruction ran, so it may have been before anything.

@@ -12,7 +12,8 @@ use rayon::prelude::*;
 
 use super::driver::{Context, DeviceMemory, Failure, Pinned, Stream};
 use crate::abi::control::{
-    COUNTER_STRIDE, Control, Dropped, FIRST_TICKET, Line, OFFSET_DROPPED_RECORDS, is_written,
+    COUNTER_STRIDE, Control, Dropped, FIRST_TICKET, Line, OFFSET_DROPPED_RECORDS, OFFSET_RING_SHIFT,
+    is_written, ring_shift,
 };
 use crate::abi::{LAP, MAX_RESERVED, MAX_UNITS, UNITS_SHIFT, Unit};
 use crate::backend::{BackendError, OnFull, Ring, Sink};
@@ -155,6 +156,12 @@ impl<'c> Rings<'c> {
     /// The address of the control block.
     pub(super) fn control(&self) -> u64 {
         self.control.address()
+    }
+
+    /// A launch of so many blocks comes.
+    pub(super) fn expect(&self, blocks: u64) -> Result<(), Failure> {
+        let shift = ring_shift(blocks, self.sizes.rings);
+        self.control.upload_at(OFFSET_RING_SHIFT, &shift.to_le_bytes())
     }
 
     /// Takes what has arrived.
