@@ -108,6 +108,7 @@ fn c_cases() -> Vec<(&'static str, Case)> {
             },
         ),
         ("to-host-system", Case { what: "to-host-system", launches: 1, ..CLEAN }),
+        ("sample", Case { what: "streams", flags: &["--sample", "2"], launches: 1, ..CLEAN }),
         ("max-launches", Case { what: "streams", flags: &["--max-launches", "1"], launches: 1, ..CLEAN }),
     ]
 }

@@ -2,6 +2,7 @@
 
 #![allow(rustdoc::broken_intra_doc_links, reason = "texts of `--help`")]
 
+use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -312,6 +313,9 @@ pub(super) struct ExecArgs {
     /// Check only the first N launches of each kernel
     #[arg(long, value_name = "N")]
     pub(super) max_launches: Option<u64>,
+    /// Check one in N launches of each kernel, the first among them; what is left out is compared with nothing
+    #[arg(long, value_name = "N")]
+    pub(super) sample: Option<NonZeroU64>,
     /// Memory that the analysis may take in each process, as in 8G; `none` for no limit [default: half of the machine's]
     #[arg(long, value_name = "BYTES", value_parser = memory_limit)]
     pub(super) memory_limit: Option<Budget>,

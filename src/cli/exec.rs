@@ -57,7 +57,7 @@ pub(super) fn run(args: &ExecArgs, options: &Options, console: &mut Console<'_>)
     };
     let (program, arguments) = (program.clone(), arguments.to_vec());
     let child = Child { program, arguments, variables: around.variables };
-    let wanted = Wanted { kernels: args.kernels.clone(), most: args.max_launches };
+    let wanted = Wanted { kernels: args.kernels.clone(), most: args.max_launches, one_in: args.sample };
     let mut settings = Settings::new(folder.path().to_owned(), runner.clone(), &how, wanted);
     settings.backtraces = args.backtraces;
     settings.memory = super::memory::limit(args.memory_limit, 1, 2);
@@ -155,6 +155,9 @@ fn command(args: &ExecArgs, runner: &Runner) -> String {
     words.extend(args.kernels.iter().flat_map(|glob| ["--kernel".into(), quote(glob)]));
     if let Some(most) = args.max_launches {
         words.extend(["--max-launches".into(), most.to_string()]);
+    }
+    if let Some(one_in) = args.sample {
+        words.extend(["--sample".into(), one_in.to_string()]);
     }
     words.push("--".into());
     words.extend(args.command.iter().map(|word| quote(&word.to_string_lossy())));

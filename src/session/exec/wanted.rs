@@ -1,5 +1,7 @@
 //! Which launches of a program are checked.
 
+use std::num::NonZeroU64;
+
 use glob::Pattern;
 use rustc_hash::FxHashMap;
 use serde::{Deserialize, Serialize};
@@ -13,6 +15,8 @@ pub struct Wanted {
     pub kernels: Vec<String>,
     /// Of each kernel, its first launches up to so many.
     pub most: Option<u64>,
+    /// Of each kernel, one in so many launches, its first among them.
+    pub one_in: Option<NonZeroU64>,
 }
 
 impl Wanted {
@@ -50,8 +54,9 @@ impl Counted {
     pub fn next(&mut self, kernel: &str) -> bool {
         let Self { wanted, launches } = self;
         let (named, count) = launches.entry(kernel.to_owned()).or_insert_with(|| (wanted.names(kernel), 0));
+        let (place, one_in) = (*count, wanted.one_in.map_or(1, NonZeroU64::get));
         *count += 1;
-        *named && wanted.most.is_none_or(|most| *count <= most)
+        *named && place.is_multiple_of(one_in) && wanted.most.is_none_or(|most| place / one_in < most)
     }
 }
 
@@ -61,12 +66,24 @@ mod tests {
 
     #[test]
     fn kernels_are_wanted_by_name_and_number() {
-        let mut counted = Counted::new(Wanted { kernels: vec!["re*".into()], most: Some(2) });
+        let wanted = Wanted { kernels: vec!["re*".into()], most: Some(2), ..Wanted::default() };
+        let mut counted = Counted::new(wanted);
         let reduce = "_Z6reducePKiPi";
         let wanted = [reduce, reduce, reduce, "scan", "rest", "reduce"].map(|kernel| counted.next(kernel));
         assert_eq!(wanted, [true, true, false, false, true, true]);
         assert!(counted.names("rest") && !counted.names("scan"));
         let mut all = Counted::default();
         assert!(all.next("scan") && all.next("scan"));
+    }
+
+    #[test]
+    fn one_launch_in_several_is_wanted() {
+        let some = |most| Wanted { most, one_in: NonZeroU64::new(3), ..Wanted::default() };
+        let mut counted = Counted::new(some(None));
+        let wanted = ["a", "a", "b", "a", "a", "b"].map(|kernel| counted.next(kernel));
+        assert_eq!(wanted, [true, false, true, false, true, false]);
+        let mut counted = Counted::new(some(Some(2)));
+        let checked = (0..100).filter(|_| counted.next("a")).count();
+        assert_eq!(checked, 2);
     }
 }
